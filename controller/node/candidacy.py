@@ -123,7 +123,8 @@ class AmongKafka:
                         return won
                 case GiveUp() as leaving:
                     if await _leave(store, znodes, leaving):
-                        self._say(leaving.reason)
+                        if held is None:
+                            self._say(leaving.reason)
                         return Standby(None, leaving.reason)
                 case Standby(reason=reason) as standby:
                     self._say(reason)

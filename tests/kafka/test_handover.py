@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,11 @@ from typing import Any
 import pytest
 import trio
 
-from controller.model.election_results import Standby
+import klamm
+from controller.node.service import ControllerService
 from tests.cli.shell import run_klamm
 from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
-from tests.kit.officer import Officer
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.kafka_office import Writer, read_office
@@ -23,9 +24,8 @@ from transport.store.protocol import Create, Delete, MetadataStore
 from transport.store.zookeeper import open_zookeeper
 
 BROKER = 1
-OURS = 1001
+OURS = 9001
 SECONDS = 30
-PARTITION = TopicPartition("orders", 0)
 
 
 @pytest.fixture
@@ -63,14 +63,16 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
             await trio.sleep(0.05)
 
 
-async def create_topic(store: MetadataStore, replicas: tuple[int, ...]) -> None:
+async def create_topic(store: MetadataStore, name: str, *replicas: int) -> None:
     """Create a topic as an old tool does: whoever is the controller sees it."""
-    topic = formats.TopicZnode({PARTITION.partition: ReplicaAssignment(replicas)})
-    await store.multi([Create(paths.topic(PARTITION.topic), formats.encode_topic(topic))])
+    topic = formats.TopicZnode({0: ReplicaAssignment(replicas)})
+    await store.multi([Create(paths.topic(name), formats.encode_topic(topic))])
 
 
-async def is_led(store: MetadataStore) -> bool:
-    return await store.read([paths.partition_state(PARTITION)]) != [None]
+async def is_led(store: MetadataStore, name: str) -> bool:
+    tp = TopicPartition(name, 0)
+    [state] = await store.read([paths.partition_state(tp)])
+    return state is not None and formats.decode_partition_state(tp, state.data, 0).leader == BROKER
 
 
 async def is_kafkas(store: MetadataStore) -> bool:
@@ -93,46 +95,54 @@ async def resignations(broker: RealBroker, number: int) -> None:
     await until(has_resigned)
 
 
+@asynccontextmanager
+async def our_controller(address: str) -> AsyncIterator[ControllerService]:
+    """Run a controller of ours in this process until the end of the block."""
+    config = klamm.ControllerConfig(OURS, zookeeper_connect=address, kafka=True)
+    async with trio.open_nursery() as nursery:
+        service: ControllerService = await nursery.start(klamm.run, config)
+        yield service
+        nursery.cancel_scope.cancel()
+
+
 async def test_the_office_is_taken_from_a_broker_and_given_back(broker: RealBroker, address: str) -> None:
     async with open_zookeeper(address) as store:
         before = await epoch_of(store)
-        async with open_zookeeper(address) as session, trio.open_nursery() as nursery:
-            officer = Officer(session, OURS)
-            await nursery.start(officer.run)
-            assert isinstance(officer.outcome, Standby)
-            assert officer.outcome.controller_id == BROKER
+        await create_topic(store, "old", BROKER)
+        await until(partial(is_led, store, "old"))
+        async with our_controller(address) as service:
             foreign = "Error: controller 1 of Kafka's own is in office: there is nothing to release"
             assert await refused("release", address) == foreign
             taken = await handed("take-over", address)
             assert taken == {"controller": OURS, "epoch": before + 1, "was_in_office": False}
+            assert service.is_active
             await resignations(broker, 1)
-            await create_topic(store, (BROKER, OURS))
-            nursery.cancel_scope.cancel()
+            await create_topic(store, "new", BROKER)
+            await until(partial(is_led, store, "new"))
+            assert await is_led(store, "old")
         # Nobody of ours is alive, and the broker stays away.
+        await create_topic(store, "auto", BROKER, OURS)
         assert (await read_office(store)).lock is None
-        assert not await is_led(store)
-        topics = [{"topic": PARTITION.topic, "partitions": [0]}]
         given = await handed("release", address)
+        topics = [{"topic": "auto", "partitions": [0]}]
         assert given == {"kafka_controller": BROKER, "released": OURS, "topics_that_name_it": topics}
-        await until(partial(is_led, store))
+        await until(partial(is_led, store, "auto"))
         assert await epoch_of(store) == before + 2
         none = "Error: none of our controllers is running: start one with `klamm controller run --kafka`"
         assert await refused("take-over", address) == none
 
 
 async def test_a_controller_that_an_operator_deletes_goes_to_a_broker(broker: RealBroker, address: str) -> None:
-    async with open_zookeeper(address) as store, open_zookeeper(address) as session, trio.open_nursery() as nursery:
-        officer = Officer(session, OURS)
-        await nursery.start(officer.run)
+    async with open_zookeeper(address) as store, our_controller(address) as service:
         await handed("take-over", address)
         await resignations(broker, 1)
         await store.multi([Delete(paths.CONTROLLER)])
         await until(partial(is_kafkas, store))
 
-        async def is_told() -> bool:
-            return isinstance(officer.outcome, Standby) and (await read_office(store)).is_released
+        async def is_released() -> bool:
+            return "the office was released: `klamm" in service.readiness().reason
 
-        await until(is_told)
-        assert (await read_office(store)).lock is None
-        assert len(officer.elections) == 1
-        nursery.cancel_scope.cancel()
+        await until(is_released)
+        assert not service.is_active
+        znodes = await read_office(store)
+        assert (znodes.lock, znodes.is_released) == (None, True)
