@@ -11,8 +11,10 @@ from controller.model import elections
 from simulator.random_run.plan import draw
 from simulator.random_run.run import run
 from tests.simulation.hunt import Died, each_forked, first_catch
+from tests.simulation.mutation import mutants, verdicts
 from tests.simulation.mutation.campaign import modules
-from tests.simulation.mutation.mutants import apply, changed_text, drawn, mutants_of
+from tests.simulation.mutation.mutants import Mutant, apply, changed_text, drawn, mutants_of
+from tests.simulation.mutation.verdicts import Verdicts
 
 ELECTIONS = "controller/model/elections.py"
 
@@ -31,6 +33,49 @@ def test_a_mutant_shows_what_it_changes() -> None:
     [mutant] = [each for each in mutants_of(ELECTIONS) if each.function == "preferred" and each.kind == "and/or"]
     assert str(mutant).startswith(f"{ELECTIONS}:")
     assert changed_text(mutant) == "is_able = bool(first) or first[0] in candidate.online or first[0] in isr"
+
+
+def test_no_two_mutants_have_the_same_name() -> None:
+    names = [mutant.name for path in modules() for mutant in mutants_of(path)]
+    assert len(names) == len(set(names))
+
+
+def test_an_edit_of_one_function_leaves_the_mutants_of_others_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [mutant.name for mutant in drawn([ELECTIONS], 60, 1)]
+
+    def without_one(path: str) -> list[Mutant]:
+        return [mutant for mutant in mutants_of(path) if mutant.function != "preferred"]
+
+    monkeypatch.setattr(mutants, "mutants_of", without_one)
+    after = [mutant.name for mutant in drawn([ELECTIONS], 60, 1)]
+    kept = [name for name in before if " preferred " not in name]
+    assert len(kept) < len(before)
+    assert set(kept) <= set(after)
+
+
+def test_every_verdict_is_on_a_mutant_that_exists() -> None:
+    known = verdicts.load()
+    assert {*known.equivalent, *known.tests} <= {mutant.name for path in modules() for mutant in mutants_of(path)}
+    assert known.equivalent.keys().isdisjoint(known.tests)
+
+
+@pytest.mark.parametrize(
+    ("name", "killed_by", "has_fault"),
+    [
+        ("unknown", "seeds", False),
+        ("unknown", "tests", False),
+        ("unknown", "nothing", True),
+        ("equivalent", "nothing", False),
+        ("equivalent", "seeds", True),
+        ("equivalent", "tests", True),
+        ("left to a test", "nothing", True),
+        ("left to a test", "tests", False),
+        ("left to a test", "seeds", False),
+    ],
+)
+def test_a_survivor_needs_a_verdict_and_a_verdict_must_hold(name: str, killed_by: str, *, has_fault: bool) -> None:
+    known = Verdicts({"equivalent": "because"}, {"left to a test": "because"})
+    assert (known.fault(name, killed_by) is not None) is has_fault
 
 
 def test_log_lines_are_left_alone() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from functools import partial
+from hashlib import sha256
+from itertools import islice, zip_longest
 from pathlib import Path
 from pkgutil import resolve_name
 from types import CodeType, FunctionType
@@ -33,6 +36,14 @@ class Mutant:
     text: str
     node: int
     variant: int
+    nth: int
+    """Which of the changes of this kind of this text in its function, counted from 1."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others, and remains when other lines change."""
+        count = f" #{self.nth}" if self.nth > 1 else ""
+        return f"{self.path} {self.function} {self.kind}: {self.text}{count}"
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.kind}: {self.text}"
@@ -42,26 +53,36 @@ def mutants_of(path: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its source."""
     found = []
     for name, function in _functions(ast.parse((ROOT / path).read_text())):
+        alike: Counter[tuple[str, str]] = Counter()
         for number, node in enumerate(_below(function)):
             for variant, change in enumerate(changes(node)):
                 line = getattr(change.shown, "lineno", function.lineno)
                 text = ast.unparse(change.shown).splitlines()[0]
-                found.append(Mutant(path, name, line, change.kind, text, number, variant))
+                alike[change.kind, text] += 1
+                nth = alike[change.kind, text]
+                found.append(Mutant(path, name, line, change.kind, text, number, variant, nth))
     return found
 
 
 def drawn(paths: Sequence[str], number: int, seed: int) -> list[Mutant]:
-    """Draw mutants of modules: a kind first, then one of that kind, so that frequent kinds do not crowd out others."""
-    rng = random.Random(seed)
+    """Draw mutants of modules: a kind first, then one of that kind, so that frequent kinds do not crowd out others.
+
+    Within a kind they come in the order of a hash of their names: an edit of one function leaves the others' place.
+    """
     by_kind: dict[str, list[Mutant]] = {}
-    for mutant in (mutant for path in sorted(paths) for mutant in mutants_of(path)):
+    for mutant in (mutant for path in paths for mutant in mutants_of(path)):
         by_kind.setdefault(mutant.kind, []).append(mutant)
+    ranked = {kind: sorted(of_kind, key=partial(_rank, seed=seed)) for kind, of_kind in by_kind.items()}
+    queues = {kind: filter(_is_viable, of_kind) for kind, of_kind in ranked.items()}
+    rng = random.Random(seed)
     found: list[Mutant] = []
     while len(found) < number:
-        of_kind = by_kind[rng.choice(sorted(by_kind))]
-        chosen = [of_kind.pop(rng.randrange(len(of_kind)))] if of_kind else []
-        found += filter(_is_viable, chosen)
+        found += islice(queues[rng.choice(sorted(queues))], 1)
     return found
+
+
+def _rank(mutant: Mutant, *, seed: int) -> bytes:
+    return sha256(f"{seed} {mutant.name}".encode()).digest()
 
 
 def apply(mutant: Mutant) -> None:
