@@ -4,12 +4,11 @@ The ephemeral and the epoch are written in one multi (KAFKA-6082), and every lat
 dataVersion of `/controller_epoch`. A `/controller` owned by our session is ours even if we never saw its creation
 succeed (KAFKA-13407); one owned by another session, even with our id, belongs to another controller until it expires. A
 controller that finds a `/controller` of its session without holding the office takes office under a new epoch, which
-fences the writes and requests of its own earlier office that may still be in flight.
+fences the writes and requests of its own earlier office that may still be in flight. The epoch is read before
+`/controller`: whoever is elected in between raises it, so that a claim made on what was read is refused.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from controller.model.election_results import Standby, Won
 from transport.messages import BrokerEndpoint
@@ -23,6 +22,7 @@ from transport.store.protocol import (
     Create,
     Delete,
     MetadataStore,
+    Op,
     Set,
     Znode,
     children_of,
@@ -91,8 +91,8 @@ async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won
     Raises UndecodableZnode if `/controller` or `/controller_epoch` cannot be decoded.
     """
     while True:
-        [holder] = await store.read([paths.CONTROLLER], watch=True)
         [epoch] = await store.read([paths.CONTROLLER_EPOCH])
+        [holder] = await store.read([paths.CONTROLLER], watch=True)
         if holder is not None and holder.stat.ephemeral_owner != store.session_id:
             return Standby(formats.decode_controller(holder.data))
         if epoch is None:
@@ -102,18 +102,20 @@ async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won
         found = Won(formats.decode_controller_epoch(epoch.data), epoch.stat.version)
         if holder is not None and found == held:
             return found
-        claim = Create(paths.CONTROLLER, formats.encode_controller(controller_id, now_ms), ephemeral=True)
-        won = await _claim(store, found, [claim] if holder is None else [])
+        claim: Op = Create(paths.CONTROLLER, formats.encode_controller(controller_id, now_ms), ephemeral=True)
+        if holder is not None:
+            claim = Check(paths.CONTROLLER, holder.stat.version)
+        won = await _claim(store, found, claim)
         if won is not None:
             return won
 
 
-async def _claim(store: MetadataStore, found: Won, claim: Sequence[Create]) -> Won | None:
+async def _claim(store: MetadataStore, found: Won, claim: Op) -> Won | None:
     """Increment the epoch, together with `claim`; return None if another write came first."""
     won = Won(found.epoch + 1, found.version + 1)
     data = formats.encode_controller_epoch(won.epoch)
     try:
-        await store.multi([*claim, Set(paths.CONTROLLER_EPOCH, data, found.version)])
+        await store.multi([claim, Set(paths.CONTROLLER_EPOCH, data, found.version)])
     except Conflict:
         return None
     return won

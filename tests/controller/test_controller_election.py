@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
+from attrs import define
 
 from controller.model.election_results import Standby, Won
 from controller.node.controller_election import elect, register_endpoint, resign
 from tests.controller.meddler import Meddler
+from tests.kit.passing_store import PassingStore
 from transport.messages import BrokerEndpoint
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
@@ -16,6 +18,7 @@ from transport.store.protocol import (
     ConnectionLost,
     Create,
     Delete,
+    MetadataStore,
     Op,
     Set,
     StoreEvent,
@@ -49,8 +52,14 @@ async def other(zookeeper: MemoryZooKeeper) -> AsyncIterator[MemoryStore]:
 
 
 async def read(store: MemoryStore, path: str) -> Znode | None:
-    [znode] = await store.read([path])
-    return znode
+    [found] = await store.read([path])
+    return found
+
+
+async def znode(store: MemoryStore, path: str) -> Znode:
+    found = await read(store, path)
+    assert found is not None
+    return found
 
 
 @pytest.mark.requirement("D1")
@@ -153,6 +162,40 @@ async def test_an_election_that_another_one_wins_meanwhile(store: MemoryStore) -
         [Create(paths.CONTROLLER, formats.encode_controller(1002, NOW_MS)), Set(paths.CONTROLLER_EPOCH, b"5", 0)],
     )
     assert await elect(faster, 1001, NOW_MS) == Standby(1002)
+
+
+@define
+class Overtaken(PassingStore):
+    """A session that is deposed by hand, and succeeded by another one, after so many of its reads."""
+
+    successor: MetadataStore
+    reads: int
+
+    async def read(self, paths_read: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read, and be deposed if it is time."""
+        found = await super().read(paths_read, watch=watch)
+        self.reads -= 1
+        if self.reads == 0:
+            await self.successor.multi([Delete(paths.CONTROLLER)])
+            assert await elect(self.successor, 1002, NOW_MS) == Won(epoch=2, version=2)
+        return found
+
+
+@pytest.mark.requirement("D1")
+@pytest.mark.parametrize("reads", [1, 2])
+async def test_who_is_deposed_while_it_looks_leaves_its_successor_in_office(
+    store: MemoryStore, other: MemoryStore, reads: int
+) -> None:
+    await elect(store, 1001, NOW_MS)
+    assert await elect(Overtaken(store, other, reads), 1001, NOW_MS) == Standby(1002)
+    assert formats.decode_controller_epoch((await znode(other, paths.CONTROLLER_EPOCH)).data) == 2
+
+
+@pytest.mark.requirement("D1")
+async def test_who_is_deposed_while_it_takes_office_again_is_elected_anew(store: MemoryStore) -> None:
+    await elect(store, 1001, NOW_MS)
+    assert await elect(Meddler(store, paths.CONTROLLER_EPOCH, [Delete(paths.CONTROLLER)]), 1001, NOW_MS) == Won(2, 2)
+    assert (await znode(store, paths.CONTROLLER)).stat.ephemeral_owner == store.session_id
 
 
 @pytest.mark.requirement("D1")
