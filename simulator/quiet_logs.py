@@ -1,4 +1,4 @@
-"""Drops the product's log at almost no cost, except for unexpected faults, which come with a traceback."""
+"""Drops the product's log at almost no cost, except for unexpected faults and for transitions that may not be."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from structlog.typing import BindableLogger
 
 FRAMES: Final = 4
 
+_ILLEGAL: Final = "illegal "
+
 OnFault = Callable[[str], None]
 """Called with one line: the logged event, and where the exception came from."""
 
 
 class _Dropped:
-    """A logger that handles only `exception`."""
+    """A logger that handles only `exception`, and errors about illegal transitions of the state machines."""
 
     def __init__(self, on_fault: OnFault, **_: object) -> None:
         self._on_fault = on_fault
@@ -31,7 +33,12 @@ class _Dropped:
     def debug(self, event: str, **_: object) -> None:
         """Drop a line."""
 
-    info = warning = error = critical = debug
+    info = warning = critical = debug
+
+    def error(self, event: str, **context: object) -> None:
+        """Report a transition that may not be, drop anything else."""
+        if event.startswith(_ILLEGAL):
+            self._on_fault(f"{event}: {' '.join(f'{name}={value}' for name, value in context.items())}")
 
     def exception(self, event: str, **_: object) -> None:
         """Report a fault."""

@@ -98,8 +98,12 @@ def alterations_answered(
     asked: Mapping[str, Mapping[str, str | None]], answered: Iterable[ResourceError]
 ) -> Operations:
     """Return the same with their answers."""
-    altered = ((item.resource.name, item.error) for item in answered)
-    return Operations(settings={name: settings.Alter(tuple(asked[name].items()), error) for name, error in altered})
+    found = {item.resource.name: item.error for item in answered}
+    altered = {
+        name: settings.Alter(tuple(asked[name].items()), error, settings.are_valid(name, asked[name]))
+        for name, error in found.items()
+    }
+    return Operations(settings=altered)
 
 
 def listed(

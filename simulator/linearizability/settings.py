@@ -8,9 +8,9 @@ from attrs import evolve, frozen
 
 from simulator.linearizability.checker import Operation
 from simulator.linearizability.commits import Committed, by_commit
-from transport.dynamic_configs import TOPIC_SETTINGS
+from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS, TOPIC_SETTINGS
 from transport.errors import ErrorCode
-from transport.settings import InvalidSetting, render
+from transport.settings import InvalidSetting, Setting, render
 
 
 @frozen(cache_hash=True)
@@ -44,20 +44,50 @@ def drifts(state: ModelSettings) -> Iterable[ModelSettings]:
     return [state]
 
 
+def are_valid(name: str, values: Mapping[str, str | None]) -> bool | None:
+    """Return whether a topic, or with the name "" all brokers, may be given these values; None if unknown.
+
+    A setting that does not exist may be set nevertheless, by others, and is then deleted like any other.
+    """
+    table = {**(TOPIC_SETTINGS if name else BROKER_SETTINGS), **MOVE_SETTINGS}
+    judged = [_is_valid(table.get(key), value) for key, value in values.items()]
+    return False if False in judged else None if None in judged else True
+
+
+def _is_valid(setting: Setting | None, value: str | None) -> bool | None:
+    if setting is None:
+        return None if value is None else False
+    try:
+        if value is not None:
+            setting.parse(value)
+    except InvalidSetting:
+        return False
+    return True
+
+
 @frozen
 class Alter(Operation[ModelSettings]):
     """New values, None for those that are inherited again, and the answer; an unknown answer counts as success."""
 
     values: tuple[tuple[str, str | None], ...]
     error: ErrorCode = ErrorCode.NONE
+    is_valid: bool | None = None
+    """Whether the values may be set, which the answer has to agree with; None if that depends on what is set."""
 
     def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
-        """Return the new settings, or the same if the request is refused."""
+        """Return the new settings, or the same if the request is refused; none if that is for no reason."""
+        if self._is_misjudged():
+            return []
         if self.error is not ErrorCode.NONE:
             return [state]
         altered = {**dict(state.values), **dict(self.values)}
         left = {name: value for name, value in altered.items() if value is not None}
         return by_commit(state, [evolve(state, values=of(left).values)])
+
+    def _is_misjudged(self) -> bool:
+        if self.is_valid is None:
+            return False
+        return self.error is (ErrorCode.INVALID_CONFIG if self.is_valid else ErrorCode.NONE)
 
     def __str__(self) -> str:
         return f"{dict(self.values)} answered {self.error.name}"

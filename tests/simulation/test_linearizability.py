@@ -10,12 +10,12 @@ import pytest
 from attrs import evolve
 from hypothesis import given, strategies as st
 
-from simulator.linearizability import partition, settings, topic
+from simulator.linearizability import operations, partition, settings, topic
 from simulator.linearizability.checker import MOST_INTERVALS, Interval, Operation, TooLong, unexplained
 from simulator.linearizability.partition import Doom, Elect, ModelPartition, Reassign
 from simulator.linearizability.topic import ModelTopic
 from transport.errors import ErrorCode
-from transport.messages import ElectionType, OngoingReassignment
+from transport.messages import ConfigResource, ConfigResourceType, ElectionType, OngoingReassignment, ResourceError
 from transport.metadata import ReplicaAssignment
 
 S = TypeVar("S")
@@ -206,6 +206,28 @@ def test_refused_settings_that_the_store_has() -> None:
     refused = settings.Alter((("a", "1"),), ErrorCode.INVALID_CONFIG)
     found = settings.Stored(settings.of({"a": "1"}))
     assert judged(settings.NONE_SET, [(refused, 1, 4), (found, 2, 2)], settings.drifts) == str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_valid"),
+    [
+        ("t", {"min.insync.replicas": "2", "unclean.leader.election.enable": " True "}, True),
+        ("t", {"min.insync.replicas": None}, True),
+        ("", {"min.insync.replicas": "2"}, True),
+        ("t", {"min.insync.replicas": "x", "retention.ms": None}, False),
+        ("t", {"retention.ms": "1"}, False),
+        ("t", {"retention.ms": None}, None),
+    ],
+)
+def test_settings_that_are_refused_or_granted_for_no_reason(
+    name: str, values: dict[str, str | None], is_valid: bool | None
+) -> None:
+    resource = ConfigResource(ConfigResourceType.TOPIC if name else ConfigResourceType.BROKER, name)
+    wrong = {True: ErrorCode.INVALID_CONFIG, False: ErrorCode.NONE, None: None}[is_valid]
+    for error in (ErrorCode.NONE, ErrorCode.INVALID_CONFIG, ErrorCode.OPERATION_NOT_ATTEMPTED):
+        [altered] = operations.alterations_answered({name: values}, [ResourceError(resource, error)]).settings.values()
+        found = judged(settings.NONE_SET, [(altered, 1, 2)], settings.drifts)
+        assert found == (str(altered) if error is wrong else None)
 
 
 def test_a_check_that_contradicts_the_topic_or_changes_it() -> None:
