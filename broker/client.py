@@ -90,7 +90,7 @@ class _Client:
 
         Follows the leader when it moves. Raises GaveUp or ApiError.
         """
-        backoff = Backoff(0.02, 1.0, jitter=self._host.rng.random)
+        backoff = Backoff(0.1, 1.0, jitter=self._host.rng.random)
         reason = "no attempt was made"
         with trio.move_on_after(seconds):
             while True:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from itertools import chain
+from math import inf
 from typing import Final, Protocol, TypeVar
 
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 from msgspec.structs import replace
 
 from transport.errors import ApiError, ErrorCode
@@ -28,7 +29,7 @@ R = TypeVar("R")
 
 RETRY_SECONDS: Final = 0.2
 MAX_RETRY_SECONDS: Final = 1.0
-"""Without a controller, the pause between two searches doubles up to this, as Kafka's clients do."""
+"""Until a controller takes a request, the pause between two attempts doubles up to this, as in Kafka's clients."""
 
 ATTEMPT_SECONDS: Final = 5.0
 
@@ -63,6 +64,26 @@ class _NotTaken(Exception):
         self.reason = reason
 
 
+@define(eq=False)
+class _Search:
+    """The search for the controller: one task at a time searches, and those that wait meanwhile share what it finds."""
+
+    turn: trio.Lock = field(factory=trio.Lock)
+    faults: dict[Address, str] = field(factory=dict)
+    """The latest error or unhelpful answer of each address."""
+
+    _found: BrokerEndpoint | None = None
+    _found_at: float = -inf
+
+    def ended(self, controller: BrokerEndpoint) -> None:
+        """Keep the result for those that wait."""
+        self._found, self._found_at = controller, trio.current_time()
+
+    def found_since(self, then: float) -> BrokerEndpoint | None:
+        """Return the controller if a search has found it since `then`."""
+        return self._found if self._found_at >= then else None
+
+
 @frozen
 class ActiveController:
     """The active controller of a cluster, found through the nodes at `bootstrap`, or in `store` if that is not None.
@@ -74,6 +95,7 @@ class ActiveController:
     bootstrap: Sequence[Address]
     store: MetadataStore | None
     timeout: float
+    _search: _Search = field(factory=_Search, kw_only=True)
 
     async def find_controller(self) -> BrokerEndpoint:
         """Return the address of the active controller. Raises ClusterUnreachable if it cannot be found in time."""
@@ -112,13 +134,15 @@ class ActiveController:
 
     async def _ask_active(self, request: Request[R], deadline: float, wait: _Wait) -> R:
         """Send a request until a controller takes it, and wait for the answer with `wait`."""
+        pause = RETRY_SECONDS
         while True:
             try:
                 return await self._ask_once(request, deadline, wait)
             except _NotTaken as refusal:
                 if trio.current_time() >= deadline:
                     raise refusal.reason from None
-            await trio.sleep(RETRY_SECONDS)
+            await trio.sleep_until(min(trio.current_time() + pause, deadline))
+            pause = min(2 * pause, MAX_RETRY_SECONDS)
 
     async def _ask_once(self, request: Request[R], deadline: float, wait: _Wait) -> R:
         controller = await self._find(deadline)
@@ -171,16 +195,19 @@ class ActiveController:
         scope.cancel()
 
     async def _find(self, deadline: float) -> BrokerEndpoint:
-        faults: dict[Address, str] = {}
-        pause = RETRY_SECONDS
+        began, search, pause = trio.current_time(), self._search, RETRY_SECONDS
         with trio.move_on_at(deadline):
-            while True:
-                found = await self._look_up(faults)
+            async with search.turn:
+                found = search.found_since(began)
                 if found is not None:
                     return found
-                await trio.sleep(pause)
-                pause = min(2 * pause, MAX_RETRY_SECONDS)
-        raise ClusterUnreachable(self._nobody(faults))
+                search.faults.clear()
+                while (found := await self._look_up(search.faults)) is None:
+                    await trio.sleep(pause)
+                    pause = min(2 * pause, MAX_RETRY_SECONDS)
+                search.ended(found)
+                return found
+        raise ClusterUnreachable(self._nobody(search.faults))
 
     async def _look_up(self, faults: dict[Address, str]) -> BrokerEndpoint | None:
         """Ask the addresses for the controller; their latest errors and unhelpful answers are stored in `faults`."""

@@ -89,7 +89,7 @@ FEATURES: Final = (
     Feature("damage", damages.draw, 0.3),
     Feature("settings", configs.draw, 0.3),
     Feature("rewritten znodes", rewrites.draw, 0.25),
-    Feature("growth by tools", rewrites.draw_growth, 0.15),
+    Feature("growth by tools", rewrites.draw_growth, 0.25),
     Feature("recreated topics", recreations.draw, 0.12),
     Feature("touched states", touched_states.draw, 0.25),
     Feature("closed znodes", closed_znodes.draw, 0.25),

@@ -23,6 +23,7 @@ from simulator.random_run.scene import carry_out
 from simulator.random_run.spectator import Spectator
 from simulator.safety.invariants import Violation
 from simulator.trace import Trace
+from transport.metadata import TopicPartition
 
 LAST_EVENTS: Final = 30
 RECORD_BYTES: Final = 500
@@ -84,12 +85,14 @@ async def _do_all(plan: RunPlan, cluster: SimulatedCluster, coverage: Coverage, 
 
 
 async def _prepare(plan: RunPlan, cluster: SimulatedCluster) -> None:
-    for topic in plan.topics:
-        await cluster.create_topic(topic.name, topic.assignment)
-        for number, replicas in enumerate(topic.assignment):
-            if plan.records and len(replicas) >= plan.settings.min_insync_replicas:
-                values = [f"{n:>{RECORD_BYTES}}".encode() for n in range(plan.records)]
-                await cluster.produce(f"{topic.name}-{number}", values)
+    values = [f"{n:>{RECORD_BYTES}}".encode() for n in range(plan.records)]
+    # One producer for all partitions: a run has better uses for its time than connections.
+    async with cluster.load.producer("producer") as producer:
+        for topic in plan.topics:
+            await cluster.create_topic(topic.name, topic.assignment)
+            for number, replicas in enumerate(topic.assignment):
+                if values and len(replicas) >= plan.settings.min_insync_replicas:
+                    await cluster.load.send(producer, TopicPartition(topic.name, number), values)
     for name in plan.load:
         # Each partition has a producer of its own, so that one waiting for a leader does not delay the others.
         cluster.load.start(f"producer-{name}", [partition_named(name)], plan.records_per_second / len(plan.load))

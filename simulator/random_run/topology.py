@@ -13,7 +13,7 @@ Replicas = tuple[int, ...]
 def draw_settings(rng: random.Random) -> Settings:
     """Draw the size and the configuration of the cluster."""
     return Settings(
-        brokers=rng.choice((3, 4, 4, 5, 5, 6, 7, 8)),
+        brokers=rng.choice((3, 4, 4, 4, 4, 5, 5, 7)),
         controllers=rng.choice((1, 2, 2, 2, 3)),
         servers=rng.choice((1, 3)),
         racks=rng.choice(((), ("a", "b"), ("a", "b", "c"))),
@@ -21,7 +21,7 @@ def draw_settings(rng: random.Random) -> Settings:
         session_timeout=rng.choice((2.0, 4.0, 6.0)),
         request_timeout=rng.choice((2.0, 5.0)),
         replica_lag_time=rng.choice((2.0, 5.0, 10.0)),
-        fetch_wait=rng.choice((0.5, 1.0, 2.0)),
+        fetch_wait=rng.choice((0.5, 2.0, 4.0)),
         latency=rng.choice((0.0005, 0.001, 0.01)),
         bytes_per_second=rng.choice((float("inf"), float("inf"), 20_000.0)),
         store_latency=rng.choice((0.0, 0.001, 0.01)),

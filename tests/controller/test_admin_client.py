@@ -256,3 +256,30 @@ async def test_a_controller_is_looked_for_at_growing_intervals_of_a_second_at_mo
         await AdminClient(network, [("a", 1)], None, timeout=5.0).find_controller()
     pauses = [after - before for before, after in pairwise(network.tried)]
     assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.0, 1.0, 1.0])
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_requests_that_wait_for_a_controller_share_one_search() -> None:
+    network = Refusing()
+    admin = AdminClient(network, [("a", 1)], None, timeout=5.0)
+
+    async def look_in_vain() -> None:
+        with pytest.raises(ClusterUnreachable, match="a:1: nothing listens there"):
+            await admin.find_controller()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(look_in_vain)
+    assert network.tried == pytest.approx([0.0, 0.2, 0.6, 1.4, 2.4, 3.4, 4.4])
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_what_no_controller_takes_is_sent_again_at_growing_intervals(nursery: trio.Nursery) -> None:
+    network = MemoryNetwork(nursery)
+    async with MemoryZooKeeper(Host().now_ms).session() as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        await put_in_office(store, 1)
+        with pytest.raises(ClusterUnreachable):
+            await AdminClient(network, [], store, timeout=5.0).alter_partition_reassignments([MOVE])
+    assert trio.current_time() == pytest.approx(5.0)
+    assert network.attempts == pytest.approx([0.0, 0.2, 0.6, 1.4, 2.4, 3.4, 4.4])

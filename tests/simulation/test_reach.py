@@ -37,10 +37,10 @@ def test_what_is_rare_is_covered_again() -> None:
 
 
 def test_a_seed_reaches_branches_and_pairs_and_measuring_does_not_change_it() -> None:
-    before = run(draw(3)).digest
-    found = reach(3)
-    assert run(draw(3)).digest == before
-    assert found == reach(3)
+    before = run(draw(1)).digest
+    found = reach(1)
+    assert run(draw(1)).digest == before
+    assert found == reach(1)
     names = {name for name, _, _ in found.branches}
     assert {"controller/handlers/reassignments.py", "controller/node/round_runner.py"} <= names
     assert not any(name.startswith(("simulator/", "broker/")) for name in names)
