@@ -175,3 +175,17 @@ async def test_who_was_refused_is_told_what_is_in_effect(bench: Bench) -> None:
     await ask(bench, replace(ITEM, partition_epoch=PARTITION_EPOCH - 1))
     told = [tell.partitions for tell in bench.seen.metadata() if tell.brokers is None or 1 in tell.brokers]
     assert told == [(bench.context.describe(TP),)]
+
+
+@pytest.mark.requirement("D9")
+async def test_a_dead_member_that_others_have_written_may_go_but_not_stay(bench: Bench) -> None:
+    await prepare(bench)
+    await bench.write_state(TP, evolve(await bench.read_state(TP), isr=(1, 2, 4)))
+    [refused] = await ask(bench, ITEM)
+    assert refused.error is ErrorCode.INVALID_UPDATE_VERSION
+    assert bench.context.leadership[TP].isr == (1, 2, 4)
+    now = replace(ITEM, partition_epoch=PARTITION_EPOCH + 1)
+    [refused] = await ask(bench, replace(now, new_isr=(1, 4)))
+    assert refused.error is ErrorCode.INELIGIBLE_REPLICA
+    [granted] = await ask(bench, now)
+    assert (granted.error, granted.isr) == (ErrorCode.NONE, (1, 2))

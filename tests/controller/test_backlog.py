@@ -265,6 +265,14 @@ def test_all_topics_go_with_the_next_metadata_and_what_waits_of_others_does_not(
     assert drain(waiting) == [replace(metadata([], None), topics=())]
 
 
+def test_who_is_told_all_topics_is_not_told_of_an_earlier_deletion_as_well() -> None:
+    deleted = replace(STATE, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+    assert drain(backlog(know(deleted), know(NAMESAKE))) == [metadata([deleted, NAMESAKE], None)]
+    topics = (("orders", "id-2"),)
+    waiting = backlog(know(deleted), know(NAMESAKE), TellMetadata(None, (), topics=topics))
+    assert drain(waiting) == [replace(metadata([NAMESAKE], None), topics=topics)]
+
+
 def test_requests_are_numbered_in_the_order_in_which_they_leave() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH)
     numbers = []

@@ -153,3 +153,16 @@ async def test_the_moves_of_a_large_topic_end_in_smaller_steps(bench: Bench) -> 
     assert bench.context.reassigning == {}
     assert len(bench.context.strays) == len(origin) * len(topic.partitions)
     assert await bench.read_assignment(TopicPartition(name, 0)) == ReplicaAssignment(target)
+
+
+@pytest.mark.requirement("A11")
+async def test_two_partitions_without_room_for_both_are_written_one_by_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first takes three writes: its topic, the parent of the reassignment znodes, and the first of these."""
+    await bench.start(ORIGIN, ORIGIN)
+    monkeypatch.setattr(reassignments, "weight_of", len)
+    monkeypatch.setattr(reassignments, "MAX_GROUP_BYTES", 3)
+    await bench.run(reassignments.begin(bench.context, dict.fromkeys(bench.context.partitions(), TARGET)))
+    assert len(bench.context.reassigning) == 2
+    assert await topic_versions(bench, ["orders"]) == [2]

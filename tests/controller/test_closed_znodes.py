@@ -85,6 +85,28 @@ async def test_partitions_that_cannot_be_created_wait_until_they_can(bench: Benc
     assert alarms.alarms(bench.context, TopicChange()) == []
 
 
+async def test_partitions_are_created_below_a_parent_that_exists_where_none_could_be_created(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    await bench.write_topic(OTHER.topic, ORIGIN)
+    await bench.store.multi([Create(paths.topic_partitions(OTHER.topic))])
+    allow(bench, paths.topic(OTHER.topic), Access.READ)
+    await bench.handle(TopicChange())
+    assert bench.context.leadership[OTHER].leader == 1
+
+
+@ACCESS
+async def test_a_move_is_refused_where_others_have_the_znodes_of_its_topics_moves(bench: Bench, access: Access) -> None:
+    await bench.start(ORIGIN)
+    parent = paths.topic_reassignments(TP.topic)
+    await bench.store.multi([Create(parent), Create(f"{parent}/of-others")])
+    allow(bench, parent, access)
+    assert (await bench.move(TP, TARGET)).error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await bench.read_assignment(TP) == ReplicaAssignment(ORIGIN)
+    allow(bench, parent, Access.ALL)
+    await bench.fail_over()
+    assert (await bench.move(TP, TARGET)).error is ErrorCode.NONE
+
+
 @ACCESS
 async def test_a_topic_that_cannot_be_given_an_id_is_looked_at_again(bench: Bench, access: Access) -> None:
     await bench.start(ORIGIN)

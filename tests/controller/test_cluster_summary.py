@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from controller.model.facts import BrokerShuttingDown, DeletionStarted
 from controller.node.quarantine import FAULTS, Quarantine
@@ -48,6 +49,17 @@ async def test_brokers_and_counts(bench: Bench) -> None:
 async def test_a_partition_that_never_had_a_leader_is_offline(bench: Bench) -> None:
     await bench.start((7,), brokers=(1,))
     assert (await describe(bench)).offline == 1
+
+
+async def test_a_partition_without_a_leader_is_offline_and_not_under_its_min_isr_as_well(bench: Bench) -> None:
+    bench.context.config = evolve(bench.context.config, min_insync_replicas=2)
+    await bench.start((1, 2), (3, 4), brokers=(1, 2, 3, 4))
+    await bench.kill(4)
+    found = await describe(bench)
+    assert (found.under_min_isr, found.offline) == (1, 0)
+    await bench.kill(3)
+    found = await describe(bench)
+    assert (found.under_min_isr, found.offline) == (0, 1)
 
 
 async def test_moves_and_deletions(bench: Bench) -> None:

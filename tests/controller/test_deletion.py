@@ -252,6 +252,11 @@ async def test_the_next_controller_goes_on_from_wherever_the_last_one_died(bench
     assert told_to_delete(bench) == [(1, TP), (2, TP), (2, SECOND), (3, SECOND)]
     told = [state for tell in bench.seen.metadata() for state in tell.partitions if tell.brokers is None]
     assert {(state.partition, state.leader) for state in told} == {(0, -2), (1, -2)}
+    [complete] = [tell for tell in bench.seen.metadata() if tell.topics is not None]
+    assert (complete.topics, {(state.partition, state.leader) for state in complete.partitions}) == (
+        (),
+        {(0, -2), (1, -2)},
+    )
     await deleted(bench, *everywhere)
     assert await znodes(bench) == []
     assert leaves_no_trace(bench)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import permutations
 
 import pytest
 from hypothesis import given, strategies as st
@@ -57,6 +58,15 @@ def test_leaders_and_replicas_are_spread_evenly(
     assert spread((replicas[0] for replicas in placed.values()), there) <= 1
     if partitions % brokers == 0:
         assert spread((id_ for replicas in placed.values() for id_ in replicas), there) == 0
+
+
+@given(st.integers(2, 8), st.integers(1, 3), STARTS)
+def test_the_leaders_of_one_broker_are_followed_by_all_others_equally_often(
+    brokers: int, times_round: int, start: Start
+) -> None:
+    there = without_racks(brokers)
+    placed = place_replicas(there, range(brokers * (brokers - 1) * times_round), 2, start)
+    assert Counter(placed.values()) == dict.fromkeys(permutations(there, 2), times_round)
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 6), st.data(), STARTS)

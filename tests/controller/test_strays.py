@@ -155,3 +155,15 @@ async def test_a_replica_that_was_told_again_is_waited_for(bench: Bench) -> None
     await bench.run(dispatch.rounds_for(bench.context, StrayDeletion(), Host()))
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
     assert list(bench.context.recalled) == [(TP, 2)]
+
+
+@pytest.mark.requirement("C4")
+async def test_a_replica_that_failed_once_and_was_abandoned_again_is_waited_for(bench: Bench) -> None:
+    """The failure was about an earlier order: that of the cancellation is on its way."""
+    await shrink(bench)
+    await bench.handle(ReplicasNotDeleted((replica(2),)))
+    await bench.move(TP, (2,))
+    assert not bench.context.recalled
+    await bench.move(TP, None)
+    await bench.move(TP, (2,))
+    assert list(bench.context.recalled) == [(TP, 2)]

@@ -60,6 +60,7 @@ async def test_a_new_topic_without_an_id_gets_one_the_next_time_the_same(bench: 
     await bench.handle(TopicChange())
     given = bench.context.describe(TP).topic_id
     assert len(given) == 22
+    assert bench.context.topics["orders"].version == (await bench.znode(paths.topic("orders"))).stat.version
     await bench.fail_over()
     assert bench.context.describe(TP).topic_id == given
 
