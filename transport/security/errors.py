@@ -1,0 +1,15 @@
+"""Errors of security. Each message is one line, says what to do where that is known, and contains no secret."""
+
+from __future__ import annotations
+
+
+class SecurityError(Exception):
+    """Two ends do not trust each other, or one of them is not set up to find out."""
+
+
+class InvalidSecurity(SecurityError):
+    """A setting or a file of the security settings cannot be used."""
+
+
+class AuthenticationFailed(SecurityError):
+    """One end did not prove who it is."""
