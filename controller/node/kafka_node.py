@@ -7,7 +7,6 @@ loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import trio
@@ -25,8 +24,7 @@ from transport.kafka.server import Handlers, KafkaRequest, serve_stream
 from transport.messages import Request
 from transport.metadata import NO_EPOCH
 from transport.network import Network
-from transport.wire import Admit, Caller
-from transport.wire.server import address_of
+from transport.wire import Admit
 
 R = TypeVar("R")
 
@@ -54,46 +52,45 @@ class KafkaNode:
         return Node(self.config.controller_id, listeners.announced(ports))
 
     async def _serve_one(self, stream: trio.abc.Stream) -> None:
-        await serve_stream(stream, self._handlers(address_of(stream)))
+        await serve_stream(stream, self._handlers())
 
-    def _handlers(self, address: str) -> Handlers:
+    def _handlers(self) -> Handlers:
         return {
-            kafka.AllocateProducerIdsRequest: partial(self._allocate_producer_ids, address),
-            kafka.AlterPartitionRequest: partial(self._alter_partition, address),
-            kafka.ControlledShutdownRequest: partial(self._controlled_shutdown, address),
+            kafka.AllocateProducerIdsRequest: self._allocate_producer_ids,
+            kafka.AlterPartitionRequest: self._alter_partition,
+            kafka.ControlledShutdownRequest: self._controlled_shutdown,
         }
 
-    async def _alter_partition(self, address: str, request: KafkaRequest) -> kafka.AlterPartitionResponse:
+    async def _alter_partition(self, request: KafkaRequest) -> kafka.AlterPartitionResponse:
         message: kafka.AlterPartitionRequest = request.message
         version, context = request.header.version, self._context()
         # While the cluster is being loaded, the names of its topics are not known yet.
         if context is None:
             return kafka.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
         asked = questions.alter_partition(message, version, context.topic_ids.name_of)
-        answer = await self._ask(address, request, asked)
+        answer = await self._ask(request, asked)
         return questions.alter_partition_answer(message, version, context.topic_ids.name_of, answer)
 
-    async def _controlled_shutdown(self, address: str, request: KafkaRequest) -> kafka.ControlledShutdownResponse:
+    async def _controlled_shutdown(self, request: KafkaRequest) -> kafka.ControlledShutdownResponse:
         message: kafka.ControlledShutdownRequest = request.message
         context = self._context()
         broker = None if context is None else context.brokers.get(message.broker_id)
         asked = questions.controlled_shutdown(message, NO_EPOCH if broker is None else broker.epoch)
-        return questions.controlled_shutdown_answer(await self._ask(address, request, asked))
+        return questions.controlled_shutdown_answer(await self._ask(request, asked))
 
-    async def _allocate_producer_ids(self, address: str, request: KafkaRequest) -> kafka.AllocateProducerIdsResponse:
+    async def _allocate_producer_ids(self, request: KafkaRequest) -> kafka.AllocateProducerIdsResponse:
         message: kafka.AllocateProducerIdsRequest = request.message
         asked = messages.AllocateProducerIdsRequest(message.broker_id, message.broker_epoch)
-        return questions.allocate_producer_ids_answer(await self._ask(address, request, asked))
+        return questions.allocate_producer_ids_answer(await self._ask(request, asked))
 
     def _context(self) -> ControllerContext | None:
         office = self.office()
         return office.context if office is not None and office.is_loaded else None
 
-    async def _ask(self, address: str, request: KafkaRequest, asked: Request[R]) -> R | ApiError:
+    async def _ask(self, request: KafkaRequest, asked: Request[R]) -> R | ApiError:
         """Return the answer to a request, or the ApiError that it is refused with."""
-        caller = Caller(request.header.client_id or "", address)
         try:
-            handler = self.admit(caller, type(asked), self.answer)
+            handler = self.admit(request.caller, type(asked), self.answer)
             return cast("R", await handler(asked))
         except ApiError as refusal:
             return refusal

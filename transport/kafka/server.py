@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from transport.errors import ErrorCode
 from transport.kafka.apis import KAFKA_APIS
 from transport.kafka.codec import decode, encode
 from transport.kafka.header import RequestHeader, correlation_id_of, pack_response, read_api, unpack_request
-from transport.kafka.messages import ApiVersionsRequest, ApiVersionsResponse
+from transport.kafka.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
 from transport.kafka.messages.api_versions_response import ApiVersion
+from transport.kafka.sasl_session import SaslSession
 from transport.kafka.schema import Message
 from transport.log import get_logger
+from transport.security.errors import AuthenticationFailed, SecurityError
+from transport.security.peers import peer_of
+from transport.security.principal import USER, Principal
+from transport.security.sasl import LOGIN_SECONDS, MAX_MESSAGE_BYTES, REFUSAL_SECONDS, SaslServer
 from transport.wire.errors import CodecError, FrameError
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
+from transport.wire.server import Caller
 
 MAX_REQUEST_BYTES: Final = 16 * 1024 * 1024
 """The limit of one request. AlterPartition for 100,000 partitions takes 5 MiB."""
+
+_BEFORE_LOGIN: Final = frozenset(
+    request.api_key for request in (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
+)
+
+_UNKNOWN: Final = Caller("")
+"""Who has not said anything about itself."""
 
 _log = get_logger(__name__)
 
 
 @frozen
 class KafkaRequest:
-    """A request, with the header that it came with."""
+    """A request, with the header that it came with, and who has sent it."""
 
     header: RequestHeader
     message: Any
+    caller: Caller = _UNKNOWN
 
 
 Handler = Callable[[KafkaRequest], Awaitable[Message]]
@@ -41,26 +61,72 @@ Handlers = Mapping[type[Message], Handler]
 
 
 async def serve_stream(
-    stream: trio.abc.Stream, handlers: Handlers, *, max_request_bytes: int = MAX_REQUEST_BYTES
+    stream: trio.abc.Stream,
+    handlers: Handlers,
+    *,
+    sasl: SaslServer | None = None,
+    max_request_bytes: int = MAX_REQUEST_BYTES,
 ) -> None:
     """Answer the requests of one connection until the peer ends it or sends something that is not a request.
 
     ApiVersions needs no handler. A request of another api without a handler, or of a version that is unknown here,
-    ends the connection, as it does on Kafka's own servers: nobody sends one to a server that does not offer it.
+    ends the connection, as it does on Kafka's own servers: nobody sends one to a server that does not offer it. With
+    `sasl`, the client has to log in first.
     """
-    frames = FrameStream(stream, max_request_bytes)
+    frames, peer = FrameStream(stream, max_request_bytes), peer_of(stream)
     try:
-        while (payload := await frames.receive()) is not None:
-            await frames.send(frame(await _answer(handlers, payload)))
+        principal: Principal | None = peer.principal
+        if sasl is not None:
+            session = SaslSession(sasl)
+            handlers = {**handlers, **_handlers_of(session)}
+            frames.allow(MAX_MESSAGE_BYTES)
+            principal = await _log_in(frames, handlers, session)
+            frames.allow(max_request_bytes)
+        while principal is not None and (payload := await frames.receive()) is not None:
+            await frames.send(frame(await _answer(handlers, payload, Caller("", peer.address, principal))))
     except (CodecError, FrameError) as error:
         _log.warning("connection closed: the peer did not send a valid request", reason=str(error))
+    except SecurityError as error:
+        _log.warning("connection closed: the client did not log in", address=peer.address, reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
     finally:
         await frames.close()
 
 
-async def _answer(handlers: Handlers, payload: bytes) -> bytes:
+async def _log_in(frames: FrameStream, handlers: Handlers, session: SaslSession) -> Principal | None:
+    """Answer requests until the client has logged in; None if it ends the stream. Raises SecurityError."""
+    with trio.move_on_after(LOGIN_SECONDS):
+        while session.user is None:
+            payload = await frames.receive()
+            if payload is None:
+                return None
+            await frames.send(frame(await _before_login(handlers, session, payload)))
+            if session.failure is not None:
+                await trio.sleep(REFUSAL_SECONDS)
+                raise AuthenticationFailed(session.failure)
+        return Principal(USER, session.user)
+    raise AuthenticationFailed(f"it took more than {LOGIN_SECONDS} s")
+
+
+async def _before_login(handlers: Handlers, session: SaslSession, payload: bytes) -> bytes:
+    if session.takes_bare_messages:
+        return await session.respond(payload)
+    key, _ = read_api(payload)
+    if key not in _BEFORE_LOGIN:
+        name = KAFKA_APIS[key].name if key in KAFKA_APIS else f"api {key}"
+        raise AuthenticationFailed(f"it sent {name} before a login: its security.protocol has to be that of SASL")
+    return await _answer(handlers, payload, _UNKNOWN)
+
+
+def _handlers_of(session: SaslSession) -> Handlers:
+    async def handle(answer: Callable[[int, Any], Awaitable[Message]], request: KafkaRequest) -> Message:
+        return await answer(request.header.version, request.message)
+
+    return {kind: partial(handle, answer) for kind, answer in session.answers.items()}
+
+
+async def _answer(handlers: Handlers, payload: bytes, caller: Caller) -> bytes:
     key, version = read_api(payload)
     if key == ApiVersionsRequest.api_key:
         return _api_versions(handlers, payload, version)
@@ -71,7 +137,8 @@ async def _answer(handlers: Handlers, payload: bytes) -> bytes:
     if version not in api.request.versions:
         raise CodecError(f"{api.name} is not served in version {version}")
     header, body = unpack_request(api.request, payload)
-    response = await handler(KafkaRequest(header, decode(api.request, version, body)))
+    message = decode(api.request, version, body)
+    response = await handler(KafkaRequest(header, message, evolve(caller, client_id=header.client_id or "")))
     return pack_response(api.response, version, header.correlation_id, encode(response, version))
 
 

@@ -24,6 +24,12 @@ MECHANISMS: Final = (PLAIN, *scram.MECHANISMS)
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 """The limit of what a server reads from a client that has not said who it is."""
 
+LOGIN_SECONDS: Final = 30
+"""The time that a server gives a client to log in."""
+
+REFUSAL_SECONDS: Final = 0.1
+"""The time for which a refused client is kept from the next attempt, as in Kafka."""
+
 _FAKE_ITERATIONS: Final = scram.MIN_ITERATIONS
 _SALT_BYTES: Final = 16
 

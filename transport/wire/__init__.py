@@ -19,6 +19,7 @@ from transport.wire.errors import (
     NotServed as NotServed,
     RequestTimedOut as RequestTimedOut,
     UnsupportedApi as UnsupportedApi,
+    Untrusted as Untrusted,
     WireError as WireError,
 )
 from transport.wire.frames import MAX_FRAME_BYTES as MAX_FRAME_BYTES, FrameDecoder as FrameDecoder, frame as frame

@@ -14,10 +14,11 @@ import trio
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
+from transport.security.errors import SecurityError
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
-from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnsupportedApi
+from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnsupportedApi, Untrusted
 from transport.wire.exchange import Exchange
 
 C = TypeVar("C", bound="Negotiable")
@@ -136,6 +137,10 @@ async def connect(
         raise NotServed(f"cannot connect to {peer}: nothing listens there") from error
     except OSError as error:
         raise ConnectionBroken(f"cannot connect to {peer}: {error.strerror or error}") from error
+    except SecurityError as error:
+        raise Untrusted(f"cannot connect to {peer}: {error}") from error
+    except Untrusted:
+        raise
     except ConnectionBroken as error:
         raise NotServed(f"{peer} does not answer as a broker or controller does ({error})") from error
     except trio.TooSlowError:

@@ -27,6 +27,10 @@ class NotServed(ConnectionBroken):
     """No node of ours is at an address: the host is unknown, nothing listens there, or something else does."""
 
 
+class Untrusted(NotServed):
+    """TLS or SASL failed, or one end expects them and the other does not: a setting has to change."""
+
+
 class RequestTimedOut(WireError):
     """No answer arrived in time. It is unknown whether the request took effect."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import trio
 
@@ -13,7 +13,15 @@ from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
 
 A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
 R = TypeVar("R")
+
+
+class Ask(Protocol[A_co]):
+    """One request and its answer on a connection."""
+
+    async def __call__(self, pack: Callable[[int], bytes], read: Callable[[A_co], R]) -> R:
+        """Send the payload that `pack` returns for a correlation id, and return what `read` reads from the answer."""
 
 
 class Exchange(Generic[A]):
@@ -44,9 +52,22 @@ class Exchange(Generic[A]):
 
         Raises RequestTimedOut or ConnectionBroken if there is no answer, or none that can be read; FrameTooLarge.
         """
+        return await self.converse(lambda ask: ask(pack, read), api=api, timeout=timeout)
+
+    async def converse(
+        self,
+        talk: Callable[[Ask[A]], Awaitable[R]],
+        *,
+        api: str,
+        timeout: float,  # noqa: ASYNC109  it includes the wait for the caller's turn
+    ) -> R:
+        """Return what `talk` returns. It may ask several times, and nobody else asks in between.
+
+        Raises what `talk` raises, and RequestTimedOut, as `ask` does.
+        """
         with trio.CancelScope(relative_deadline=timeout):
             async with self._turn:
-                return await self._ask(pack, read)
+                return await talk(self._ask)
         raise RequestTimedOut(f"{self._peer} did not answer {api} within {timeout:g} s")
 
     async def close(self) -> None:

@@ -20,6 +20,10 @@ class FrameStream:
         self._stream = stream
         self._decoder = FrameDecoder(max_frame_bytes)
 
+    def allow(self, max_frame_bytes: int) -> None:
+        """Change the limit of the frames that follow."""
+        self._decoder.allow(max_frame_bytes)
+
     async def send(self, framed: bytes) -> None:
         """Send a payload that `frame` has framed."""
         await self._stream.send_all(framed)

@@ -32,6 +32,10 @@ class FrameDecoder:
         """The number of bytes that were fed and not returned yet."""
         return len(self._buffer)
 
+    def allow(self, max_frame_bytes: int) -> None:
+        """Change the limit of the frames that follow."""
+        self._max_frame_bytes = max_frame_bytes
+
     def feed(self, data: bytes | bytearray) -> None:
         """Add the next bytes of the stream. Take out all complete payloads before feeding more."""
         self._buffer += data

@@ -14,6 +14,8 @@ from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
 from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
+from transport.security.peers import peer_of
+from transport.security.principal import ANONYMOUS, Principal
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
@@ -30,10 +32,11 @@ Handlers = Mapping[type[Request[Any]], Handler]
 
 @frozen
 class Caller:
-    """The sender of a request: its client id, and its address, "" if it has none."""
+    """The sender of a request: its client id, its address, "" if it has none, and the name that it has proved."""
 
     client_id: str
     address: str = ""
+    principal: Principal = ANONYMOUS
 
 
 Admit = Callable[[Caller, type[Request[Any]], Handler], Handler]
@@ -100,12 +103,12 @@ async def _answer_all(
     gives_up: bool,
 ) -> None:
     frames = FrameStream(stream, max_frame_bytes)
-    address = address_of(stream)
+    peer = peer_of(stream)
 
     def find(request: RequestEnvelope) -> tuple[Api, Handler]:
         api, handler = _find_offer(offers, request)
         if admit is not None:
-            handler = admit(Caller(request.client_id, address), api.request, handler)
+            handler = admit(Caller(request.client_id, peer.address, peer.principal), api.request, handler)
         return api, handler
 
     try:
@@ -138,16 +141,6 @@ async def _unless_ended(frames: FrameStream, respond: Callable[[], Awaitable[byt
         answer = await respond()
         nursery.cancel_scope.cancel()
     return answer
-
-
-def address_of(stream: trio.abc.Stream) -> str:
-    """Return the address of the peer of a stream, "" if it has none."""
-    if not isinstance(stream, trio.SocketStream):
-        return ""
-    try:
-        return str(stream.socket.getpeername()[0])
-    except OSError:
-        return ""  # the peer has disconnected already
 
 
 async def _respond(
