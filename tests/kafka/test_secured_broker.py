@@ -1,0 +1,191 @@
+"""A real broker of Apache Kafka with SASL_SSL and ACLs: our client logs in, or is told in one line why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+from attrs import frozen
+
+from tests.kafka import jars
+from tests.kafka.real_brokers import RealBroker, real_broker
+from tests.kit.certificates import Authority, as_pkcs12, authority
+from transport.errors import ApiError, ErrorCode
+from transport.kafka import messages as kafka
+from transport.kafka.channel import BrokerConnection
+from transport.kafka.client import KafkaConnection
+from transport.kafka.orders import PackedStates
+from transport.messages import BrokerEndpoint, UpdateMetadataRequest
+from transport.network import TcpNetwork
+from transport.security import scram
+from transport.security.errors import SecurityError
+from transport.security.network import TlsNetwork
+from transport.security.settings import security_of
+from transport.store import formats
+from transport.store.protocol import Create, MetadataStore, ensure_paths
+from transport.store.scram_users import USER_CONFIGS, ScramUsers, encode_credential, user_path
+from transport.store.zookeeper import open_zookeeper
+from transport.wire.errors import WireError
+from transport.zookeeper_server import HOST
+
+MECHANISM: Final = "SCRAM-SHA-512"
+USERS: Final = {"broker": "broker-secret", "klamm": "klamm-secret", "nobody=special, *~+/": "nobody-secret"}
+PASSWORD: Final = "of-the-store"  # noqa: S105  of files that live as long as a test
+MODULES: Final = "org.apache.kafka.common.security"
+CONTROLLER: Final = BrokerEndpoint(1001, HOST, 1)
+ORDER: Final = UpdateMetadataRequest(1001, 1_000, -1, CONTROLLER, None, ())
+ESTABLISHED: Final = "01"
+LISTENER: Final = "listener.name.plaintext"
+"""The broker's only listener, whose name does not say what it is."""
+
+
+def settings_of_broker(known: Authority) -> dict[str, str]:
+    keys = as_pkcs12(known.issue("broker", HOST), PASSWORD)
+    scram_login = f'{MODULES}.scram.ScramLoginModule required username="broker" password="{USERS["broker"]}";'
+    plain_users = f'{MODULES}.plain.PlainLoginModule required user_klamm="{USERS["klamm"]}";'
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": MECHANISM,
+        "sasl.enabled.mechanisms": f"{MECHANISM},PLAIN",
+        f"{LISTENER}.scram-sha-512.sasl.jaas.config": scram_login,
+        f"{LISTENER}.plain.sasl.jaas.config": plain_users,
+        f"{LISTENER}.ssl.client.auth": "requested",
+        "ssl.keystore.location": str(keys),
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.location": str(known.certificate),
+        "ssl.truststore.type": "PEM",
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "super.users": "User:broker",
+    }
+
+
+async def add_users(store: MetadataStore) -> None:
+    await ensure_paths(store, [USER_CONFIGS])
+    for user, password in USERS.items():
+        known = scram.credential(scram.MECHANISMS[MECHANISM], password, user.encode(), 4096)
+        settings = {MECHANISM: encode_credential(known)}
+        await store.multi([Create(user_path(user), formats.encode_config(settings))])
+
+
+@frozen
+class Lab:
+    """A secured broker, the authority of its certificates, and its ZooKeeper."""
+
+    broker: RealBroker
+    known: Authority
+    store: MetadataStore
+
+    def client(self, user: str, password: str, **more: str) -> dict[str, str]:
+        module = f"{MODULES}.scram.ScramLoginModule"
+        return {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": MECHANISM,
+            "sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
+            "ssl.truststore.location": str(self.known.certificate),
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+
+    @asynccontextmanager
+    async def connected(self, settings: dict[str, str]) -> AsyncIterator[KafkaConnection]:
+        security = security_of(settings)
+        context = security.tls.client_context() if security.has_tls else None
+        stream = await TlsNetwork(TcpNetwork(), client=context).connect(HOST, self.broker.port)
+        connection = KafkaConnection(stream, peer="broker-1", client_id="klamm", login=security.login)
+        try:
+            await connection.negotiate()
+            yield connection
+        finally:
+            await connection.close()
+
+    async def told(self, settings: dict[str, str]) -> str:
+        """Return the line in which an attempt ends."""
+        with pytest.raises((SecurityError, WireError)) as caught:
+            async with self.connected(settings) as connection:
+                await ask(connection)
+        return str(caught.value)
+
+    def connections(self) -> int:
+        """Return the number of open connections to the broker, both ends of each counted."""
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        port = f":{self.broker.port:04X}"
+        return sum(row[3] == ESTABLISHED and (row[1].endswith(port) or row[2].endswith(port)) for row in rows)
+
+
+@pytest.fixture
+async def lab(zookeeper: str, tmp_path: Path) -> AsyncIterator[Lab]:
+    found = jars.fetched(jars.RELEASE)
+    if found is None:
+        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
+    address, known = f"{zookeeper}/kafka-{tmp_path.name}", authority(tmp_path / "known")
+    async with open_zookeeper(address) as store:
+        await add_users(store)
+        async with real_broker(found, address, 1, tmp_path, settings_of_broker(known)) as running:
+            yield Lab(running, known, store)
+
+
+async def ask(connection: KafkaConnection) -> None:
+    """Ask for what everybody may know."""
+    version = connection.version_of(kafka.MetadataRequest)
+    await connection.send(kafka.MetadataRequest(topics=None), kafka.MetadataResponse, version)
+
+
+async def test_a_client_logs_in_at_a_secured_broker(lab: Lab) -> None:
+    before = lab.connections()
+    for user, password in USERS.items():
+        async with lab.connected(lab.client(user, password)) as connection:
+            await ask(connection)
+    plain = f'{MODULES}.plain.PlainLoginModule required username="klamm" password="klamm-secret";'
+    by_plain = lab.client("", "") | {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain}
+    async with lab.connected(by_plain) as connection:
+        await ask(connection)
+    await refusals(lab)
+    # Each end closes by itself, the broker a moment later.
+    with trio.fail_after(10):
+        while lab.connections() > before:
+            await trio.sleep(0.05)
+    await permissions(lab)
+
+
+async def refusals(lab: Lab) -> None:
+    wrong = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512"
+    for user, password in (("klamm", "wrong-secret"), ("mallory", "klamm-secret")):
+        assert await lab.told(lab.client(user, password)) == (
+            f"the login of {user} at broker-1 by SCRAM-SHA-512 failed ({wrong}): check sasl.jaas.config"
+        )
+    plain = f'{MODULES}.plain.PlainLoginModule required username="klamm" password="wrong-secret";'
+    by_plain = lab.client("", "") | {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain}
+    assert "failed (Authentication failed: Invalid username or password): check" in await lab.told(by_plain)
+    other = lab.client("klamm", "klamm-secret") | {"sasl.mechanism": "SCRAM-SHA-256"}
+    assert await lab.told(other) == (
+        "broker-1 does not offer SCRAM-SHA-256: set sasl.mechanism to one of SCRAM-SHA-512, PLAIN"
+    )
+    expired = str(lab.known.issue("late", HOST, days=-1))
+    told = await lab.told(lab.client("klamm", "klamm-secret", ssl_keystore_location=expired))
+    assert "refuses our certificate" in told
+    stranger = authority(lab.known.directory / "unknown")
+    told = await lab.told(lab.client("klamm", "klamm-secret") | {"ssl.truststore.location": str(stranger.certificate)})
+    assert told == "no authority of ssl.truststore.location has signed its certificate"
+    assert "broker-1" in await lab.told({"security.protocol": "PLAINTEXT"})
+
+
+async def permissions(lab: Lab) -> None:
+    """Only who has ClusterAction gives orders. Kafka reads the ACL as we write it."""
+    async with lab.connected(lab.client("klamm", "klamm-secret")) as connection:
+        orders = BrokerConnection(connection, lambda: (), PackedStates())
+        with pytest.raises(ApiError) as refusal:
+            await orders.call(ORDER)
+        assert refusal.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+async def test_the_credentials_that_a_broker_accepts_are_those_that_we_read(lab: Lab) -> None:
+    users = ScramUsers(lab.store)
+    for user, password in USERS.items():
+        known = await users.credential_of(MECHANISM, user)
+        assert known == scram.credential(scram.MECHANISMS[MECHANISM], password, user.encode(), 4096)
