@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
     from controller.embedding import ControllerIdInUse, run
-    from controller.node.admission import Authorizer, Operation, Resource, ResourceType
+    from controller.node.admission import Authorizer
     from controller.node.service import ControllerService
     from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+    from transport.acls import Operation, Resource, ResourceType
     from transport.errors import ApiError, ErrorCode
 
 _HOMES = {
@@ -38,11 +39,11 @@ _HOMES = {
     "DecidedRound": "controller.observation.observer",
     "ErrorCode": "transport.errors",
     "Observer": "controller.observation.observer",
-    "Operation": "controller.node.admission",
+    "Operation": "transport.acls",
     "OutcomeUnknown": "controller.admin.active_controller",
     "PublishedRound": "controller.observation.observer",
-    "Resource": "controller.node.admission",
-    "ResourceType": "controller.node.admission",
+    "Resource": "transport.acls",
+    "ResourceType": "transport.acls",
     "Service": "broker.service",
     "SyncAdminClient": "controller.admin.sync_client",
     "open_admin": "controller.admin.client",

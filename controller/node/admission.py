@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from math import inf
 from typing import Any, Final
 
@@ -11,45 +10,14 @@ from attrs import frozen
 from msgspec.structs import replace
 
 from transport import messages
+from transport.acls import CLUSTER, Operation, Resource, ResourceType
 from transport.errors import ApiError, ErrorCode
+from transport.security.principal import ANONYMOUS
 from transport.wire import Admit, Caller, Handler
 
 MAX_WAIT_MS: Final = 2**31 - 1
 """The longest waiting time that a request may ask for, in milliseconds: an int32, as in Kafka's messages."""
 
-
-class Operation(Enum):
-    """An operation on a resource, named as in Kafka's ACLs."""
-
-    ALTER = "Alter"
-    ALTER_CONFIGS = "AlterConfigs"
-    CLUSTER_ACTION = "ClusterAction"
-    CREATE = "Create"
-    DELETE = "Delete"
-    DESCRIBE = "Describe"
-    DESCRIBE_CONFIGS = "DescribeConfigs"
-
-
-class ResourceType(Enum):
-    """The kinds of resources."""
-
-    CLUSTER = "cluster"
-    TOPIC = "topic"
-
-
-@frozen
-class Resource:
-    """The resource of an operation: the cluster, or a topic by its name."""
-
-    type: ResourceType
-    name: str
-
-    def __str__(self) -> str:
-        return "the cluster" if self.type is ResourceType.CLUSTER else f"topic {self.name}"
-
-
-CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
-"""The cluster, named as in Kafka's ACLs."""
 
 Authorizer = Callable[[Caller, Operation, Resource], bool]
 """Returns whether a caller may perform an operation on a resource. It must neither block nor raise."""
@@ -86,7 +54,8 @@ class _Asker:
 
     def refusal(self, operation: Operation, resource: Resource) -> tuple[ErrorCode, str]:
         """Return the error code and the message of a refusal."""
-        client = f"client {self.caller.client_id!r}"
+        is_known = self.caller.principal != ANONYMOUS
+        client = str(self.caller.principal) if is_known else f"client {self.caller.client_id!r}"
         return _CODES[resource.type], f"{client} needs {operation.value} on {resource}: ask who runs the cluster"
 
 

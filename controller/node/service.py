@@ -165,7 +165,9 @@ class ControllerService:
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
             case WatchFired(path=path):
-                self._queue.tell(event_for(path))
+                event_of_ours = event_for(path)
+                if event_of_ours is not None:
+                    self._queue.tell(event_of_ours)
             case SessionChanged(state=SessionState.SUSPENDED):
                 self._is_reachable = trio.Event()
             case SessionChanged(state=SessionState.EXPIRED):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from controller import events
-from transport.store import paths
+from transport.store import kafka_acls, paths
 from transport.store.kafka_office import DECISIVE
 
 _WATCHED: Final[dict[str, events.ControllerEvent]] = {
@@ -34,10 +34,15 @@ _WATCHED_BELOW: Final[dict[str, Callable[[str], events.ControllerEvent]]] = {
 }
 """By parent path: makes the event for a change of the child with a given name."""
 
+_OF_OTHERS: Final = (kafka_acls.CHANGES, kafka_acls.EXTENDED_CHANGES)
+"""What an authorizer watches in the same session."""
 
-def event_for(path: str) -> events.ControllerEvent:
-    """Return the event to process when the watch at `path` fires."""
+
+def event_for(path: str) -> events.ControllerEvent | None:
+    """Return the event to process when the watch at `path` fires; None if it is not the controller's."""
     if path in _WATCHED:
         return _WATCHED[path]
+    if path in _OF_OTHERS:
+        return None
     parent, _, name = path.rpartition("/")
     return _WATCHED_BELOW[parent](name)

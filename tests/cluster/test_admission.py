@@ -10,12 +10,13 @@ import trio
 from attrs import define, field
 
 import klamm
-from controller.node.admission import CLUSTER, Operation, Resource, topic
+from controller.node.admission import topic
 from controller.node.service import ControllerService
 from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until
 from tests.kit.service import connected, error_code
+from transport.acls import CLUSTER, Operation, Resource
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsRequest,

@@ -12,9 +12,10 @@ import trio
 
 from controller.admin.client import AdminClient
 from controller.events import PartitionModifications
-from controller.node.admission import CLUSTER, NEEDED, Authorizer, Operation, Resource, ResourceType, allow_all
+from controller.node.admission import NEEDED, Authorizer, allow_all
 from controller.node.service import ControllerService
 from tests.kit.service import Controllers, connected, error_code, hang, until
+from transport.acls import CLUSTER, Operation, Resource, ResourceType
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     APIS,

@@ -11,11 +11,11 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from controller.node.admission import Operation
 from controller.node.service import ControllerService
 from klamm import open_admin
 from tests.kafka.scripted_broker import HOST, ScriptedBroker, scripted_brokers
 from tests.kit.service import Controllers, until
+from transport.acls import Operation
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.client import KafkaConnection
