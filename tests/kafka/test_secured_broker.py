@@ -14,6 +14,7 @@ from attrs import frozen
 from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
 from tests.kit.certificates import Authority, as_pkcs12, authority
+from transport.acls import CLUSTER, AclEntry, Operation, Pattern, PatternType
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.channel import BrokerConnection
@@ -24,8 +25,9 @@ from transport.network import TcpNetwork
 from transport.security import scram
 from transport.security.errors import SecurityError
 from transport.security.network import TlsNetwork
+from transport.security.principal import Principal
 from transport.security.settings import security_of
-from transport.store import formats
+from transport.store import formats, kafka_acls as acls
 from transport.store.protocol import Create, MetadataStore, ensure_paths
 from transport.store.scram_users import USER_CONFIGS, ScramUsers, encode_credential, user_path
 from transport.store.zookeeper import open_zookeeper
@@ -38,6 +40,9 @@ PASSWORD: Final = "of-the-store"  # noqa: S105  of files that live as long as a 
 MODULES: Final = "org.apache.kafka.common.security"
 CONTROLLER: Final = BrokerEndpoint(1001, HOST, 1)
 ORDER: Final = UpdateMetadataRequest(1001, 1_000, -1, CONTROLLER, None, ())
+LOCAL, REMOTE, STATE, INODE = 1, 2, 3, 9
+"""The columns of /proc/net/tcp."""
+
 ESTABLISHED: Final = "01"
 LISTENER: Final = "listener.name.plaintext"
 """The broker's only listener, whose name does not say what it is."""
@@ -112,10 +117,13 @@ class Lab:
         return str(caught.value)
 
     def connections(self) -> int:
-        """Return the number of open connections to the broker, both ends of each counted."""
+        """Return the number of connections that others have with the broker, half-open ones included."""
+        port, pid = f":{self.broker.port:04X}", self.broker.process.pid
         rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-        port = f":{self.broker.port:04X}"
-        return sum(row[3] == ESTABLISHED and (row[1].endswith(port) or row[2].endswith(port)) for row in rows)
+        open_ = [row for row in rows if row[STATE] == ESTABLISHED]
+        sockets = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+        its_own = {row[LOCAL] for row in open_ if f"socket:[{row[INODE]}]" in sockets and row[REMOTE].endswith(port)}
+        return sum(row[LOCAL].endswith(port) and row[REMOTE] not in its_own for row in open_)
 
 
 @pytest.fixture
@@ -137,7 +145,6 @@ async def ask(connection: KafkaConnection) -> None:
 
 
 async def test_a_client_logs_in_at_a_secured_broker(lab: Lab) -> None:
-    before = lab.connections()
     for user, password in USERS.items():
         async with lab.connected(lab.client(user, password)) as connection:
             await ask(connection)
@@ -145,10 +152,11 @@ async def test_a_client_logs_in_at_a_secured_broker(lab: Lab) -> None:
     by_plain = lab.client("", "") | {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain}
     async with lab.connected(by_plain) as connection:
         await ask(connection)
+        assert lab.connections() == 1
     await refusals(lab)
     # Each end closes by itself, the broker a moment later.
     with trio.fail_after(10):
-        while lab.connections() > before:
+        while lab.connections():
             await trio.sleep(0.05)
     await permissions(lab)
 
@@ -168,11 +176,14 @@ async def refusals(lab: Lab) -> None:
     )
     expired = str(lab.known.issue("late", HOST, days=-1))
     told = await lab.told(lab.client("klamm", "klamm-secret", ssl_keystore_location=expired))
-    assert "refuses our certificate" in told
+    assert told.startswith("the connection to broker-1 broke: it refuses our certificate (")
+    assert told.endswith("): check ssl.keystore.location")
     stranger = authority(lab.known.directory / "unknown")
     told = await lab.told(lab.client("klamm", "klamm-secret") | {"ssl.truststore.location": str(stranger.certificate)})
     assert told == "no authority of ssl.truststore.location has signed its certificate"
-    assert "broker-1" in await lab.told({"security.protocol": "PLAINTEXT"})
+    assert await lab.told({"security.protocol": "PLAINTEXT"}) == (
+        "the connection to broker-1 broke: the other end speaks TLS, and this end does not: check security.protocol"
+    )
 
 
 async def permissions(lab: Lab) -> None:
@@ -182,6 +193,21 @@ async def permissions(lab: Lab) -> None:
         with pytest.raises(ApiError) as refusal:
             await orders.call(ORDER)
         assert refusal.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        entry = AclEntry(Principal("User", "klamm"), is_allowed=True, host=HOST, operation=Operation.CLUSTER_ACTION)
+        acl = Create(acls.path_of(Pattern(PatternType.LITERAL, CLUSTER)), acls.encode_entries([entry]))
+        change = Create(f"{acls.CHANGES}/acl_changes_", b"Cluster:kafka-cluster", sequence=True)
+        await lab.store.multi([acl, change])
+        with trio.fail_after(10):
+            while not await may_order(orders):
+                await trio.sleep(0.05)
+
+
+async def may_order(orders: BrokerConnection) -> bool:
+    try:
+        await orders.call(ORDER)
+    except ApiError as error:
+        return error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return True
 
 
 async def test_the_credentials_that_a_broker_accepts_are_those_that_we_read(lab: Lab) -> None:

@@ -10,6 +10,9 @@ from transport.wire.errors import FrameError, FrameTooLarge
 MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
 """The default of Kafka's socket.request.max.bytes."""
 
+_TLS_ALERT: Final = 0x1503
+"""The first two bytes of what a server with TLS answers to a frame."""
+
 _LENGTH: Final = struct.Struct(">i")
 
 
@@ -59,6 +62,8 @@ class FrameDecoder:
         return payload
 
     def _check(self, length: int) -> None:
+        if length >> 16 == _TLS_ALERT and length > self._max_frame_bytes:
+            raise FrameTooLarge("the other end speaks TLS, and this end does not: check security.protocol")
         if length > self._max_frame_bytes:
             raise FrameTooLarge(f"a frame of {length} bytes exceeds the limit of {self._max_frame_bytes}")
         if length <= 0:
