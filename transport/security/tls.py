@@ -10,6 +10,7 @@ from typing import Final
 import trio
 from attrs import field, frozen
 
+from transport.security.errors import InvalidSecurity
 from transport.security.key_stores import Store, load_authorities, load_keys
 
 _VERSIONS: Final = MappingProxyType({"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3})
@@ -56,10 +57,12 @@ class Tls:
 
     def server_context(self) -> ssl.SSLContext:
         """Return the context of connections from clients. Raises InvalidSecurity if a store cannot be used."""
+        if self.keystore is None:
+            raise InvalidSecurity("ssl.keystore.location is not set: a server with TLS needs a key and its certificate")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = _VERIFY[self.client_auth]
         self._load(context)
-        load_keys(context, self.keystore or Store("ssl.keystore"), self.key_password)
+        load_keys(context, self.keystore, self.key_password)
         return context
 
     def _load(self, context: ssl.SSLContext) -> None:

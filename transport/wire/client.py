@@ -27,6 +27,17 @@ R = TypeVar("R")
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 _NEGOTIATION: Final[Mapping[type[Request[Any]], int]] = MappingProxyType({ApiVersionsRequest: 0})
 
+_FAILURES: Final = (
+    OSError,
+    SecurityError,
+    ApiError,
+    ConnectionBroken,
+    RequestTimedOut,
+    trio.TooSlowError,
+    trio.BrokenResourceError,
+)
+"""What ends the attempt to connect."""
+
 
 class Connection:
     """A connection to one server. Callers queue up, and one request is in flight at a time.
@@ -131,23 +142,33 @@ async def connect(
             except BaseException:
                 await connection.close()
                 raise
-    except socket.gaierror as error:
-        raise NotServed(f"cannot connect to {peer}: the host {host} cannot be found ({error.strerror})") from error
-    except ConnectionRefusedError as error:
-        raise NotServed(f"cannot connect to {peer}: nothing listens there") from error
-    except OSError as error:
-        raise ConnectionBroken(f"cannot connect to {peer}: {error.strerror or error}") from error
-    except SecurityError as error:
-        raise Untrusted(f"cannot connect to {peer}: {error}") from error
     except Untrusted:
         raise
-    except ConnectionBroken as error:
-        raise NotServed(f"{peer} does not answer as a broker or controller does ({error})") from error
-    except trio.TooSlowError:
-        raise ConnectionBroken(f"cannot connect to {peer}: no answer within {connect_timeout:g} s") from None
-    except (ApiError, RequestTimedOut) as error:
-        raise ConnectionBroken(f"cannot agree with {peer} on versions: {error}") from error
+    except _FAILURES as error:
+        raise _failure(peer, host, error, connect_timeout) from error
     return connection
+
+
+def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> ConnectionBroken:
+    """Return what to tell about a connection that could not be made."""
+    match error:
+        case socket.gaierror():
+            return NotServed(f"cannot connect to {peer}: the host {host} cannot be found ({error.strerror})")
+        case ConnectionRefusedError():
+            return NotServed(f"cannot connect to {peer}: nothing listens there")
+        case OSError():
+            return ConnectionBroken(f"cannot connect to {peer}: {error.strerror or error}")
+        case SecurityError():
+            return Untrusted(f"cannot connect to {peer}: {error}")
+        case ApiError(code=ErrorCode.ILLEGAL_SASL_STATE):
+            return Untrusted(f"cannot connect to {peer}: {error.message}")
+        case ConnectionBroken():
+            return NotServed(f"{peer} does not answer as a broker or controller does ({error})")
+        case trio.TooSlowError():
+            return ConnectionBroken(f"cannot connect to {peer}: no answer within {connect_timeout:g} s")
+        case trio.BrokenResourceError():
+            return ConnectionBroken(f"cannot connect to {peer}: the connection broke")
+    return ConnectionBroken(f"cannot agree with {peer} on versions: {error}")
 
 
 def _common_versions(apis: ApiTable, offered: ApiVersionsResponse) -> dict[type[Request[Any]], int]:

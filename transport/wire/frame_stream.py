@@ -24,6 +24,11 @@ class FrameStream:
         """Change the limit of the frames that follow."""
         self._decoder.allow(max_frame_bytes)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes have been received after the last payload."""
+        return self._decoder.buffered > 0
+
     async def send(self, framed: bytes) -> None:
         """Send a payload that `frame` has framed."""
         await self._stream.send_all(framed)
