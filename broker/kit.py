@@ -27,6 +27,7 @@ from transport.log import get_logger
 from transport.messages import Api, DescribeLogDirsRequest, DescribeLogDirsResponse, Request
 from transport.metadata import TopicPartition
 from transport.network import Network
+from transport.service_security import secured_for_service, security_of_service
 from transport.store import formats, paths
 from transport.store.protocol import Create, MetadataStore, StoreError, ensure_paths
 from transport.store.reachability import until_answered
@@ -168,11 +169,13 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     the log directories. Reports as started when registered. The registration ends with the session of `store`, which
     the caller closes.
 
-    Raises WrongLogDir, InvalidSetting for an address that others cannot use, ValueError for own apis that clash with
+    Raises WrongLogDir, InvalidSetting for an address that others cannot use and for a file of `security.config` that
+    cannot be used, ValueError for own apis that clash with
     ours, and BrokerIdInUse, possibly in an exception group. Also raises, in an exception group, OSError if the address
     cannot be listened on, and the exceptions of the service's background tasks.
     """
     config.advertised(config.host, config.port)
+    network = secured_for_service(network, security_of_service(config), store)
     await until_answered(partial(_prepare, store, config.broker_id))
     # Only now is it certain that the id is free, so that it can be written into the log directories.
     if storage_id is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from controller.config import ControllerConfig
 from controller.monitoring.http_pages import monitored
 from controller.monitoring.measurements import Measurements, measured
 from controller.monitoring.state_change_log import open_state_change_log
+from controller.node.acl_authorizer import AclAuthorizer
 from controller.node.admission import Authorizer, allow_all
 from controller.node.candidacy import candidacy_of
 from controller.node.kafka_listeners import kafka_listeners
@@ -23,6 +24,8 @@ from controller.observation.instruments import Instrument, Instruments
 from controller.observation.observer import Observer, Observers
 from transport.host import Host
 from transport.network import Network, TcpNetwork
+from transport.security.settings import AuthorizerSettings
+from transport.service_security import secured_for_service, security_of_service
 from transport.store import paths
 from transport.store.controllers import find_endpoint
 from transport.store.formats import UndecodableZnode
@@ -66,11 +69,13 @@ async def run(
     It waits until ZooKeeper is reachable, for at most `zookeeper.connection.timeout.ms` if that is set. Raises
     StoreUnavailable after that time or if ZooKeeper cannot be trusted, ForeignCluster if the store belongs to another
     kind of cluster, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot
-    be written, InvalidSetting for an address that others cannot use. Raises in an exception group: OSError if the
+    be written, InvalidSetting for an address that others cannot use and for a file of `security.config` that
+    cannot be used. Raises in an exception group: OSError if the
     address is in use, and CannotServeMetrics.
     """
     config.advertised(config.host, config.port)
     kafka_listeners(config)
+    security = security_of_service(config)
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
     open_store = open_store or partial(_open_zookeeper, config)
@@ -79,11 +84,28 @@ async def run(
     measurements = Measurements()
     with _open_instruments(config, host, measurements) as instruments:
         async with open_store() as session:
-            await until_answered(partial(_check, session, config, network, host))
+            secured = secured_for_service(network, security, session)
+            await until_answered(partial(_check, session, config, secured, host))
             store = session if config.metrics_port is None else measured(session, measurements)
-            service = ControllerService(config, store, network, host, observers, trace, instruments, authorizer)
-            async with monitored(service, measurements, network):
-                await service.run(task_status=task_status)
+            async with _following_acls(session, security.authorizer, authorizer) as judge:
+                service = ControllerService(config, store, secured, host, observers, trace, instruments, judge)
+                async with monitored(service, measurements, network):
+                    await service.run(task_status=task_status)
+
+
+@asynccontextmanager
+async def _following_acls(
+    store: MetadataStore, settings: AuthorizerSettings, otherwise: Authorizer
+) -> AsyncIterator[Authorizer]:
+    """Return what decides who may do what: Kafka's ACLs if they are enabled, and else another authorizer."""
+    if not settings.is_enabled:
+        yield otherwise
+        return
+    authorizer = AclAuthorizer(store, settings)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(authorizer.follow)
+        yield authorizer
+        nursery.cancel_scope.cancel()
 
 
 def _open_zookeeper(config: ControllerConfig) -> AbstractAsyncContextManager[MetadataStore]:

@@ -45,8 +45,11 @@ class SecuritySettings:
 
 @frozen(kw_only=True)
 class ServiceSettings(SecuritySettings):
-    """The address that a service advertises, and its wait for ZooKeeper at the start."""
+    """The security of a service's connections, the address that it advertises, and its wait for ZooKeeper."""
 
+    security_config: str | None = setting(
+        None, "A file with the security of connections, in the form of Kafka's client.properties; unset, none."
+    )
     advertised_host: str | None = setting(
         None, "The address to advertise instead of host; required if host is 0.0.0.0."
     )

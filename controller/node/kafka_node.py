@@ -7,10 +7,11 @@ loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import trio
-from attrs import define
+from attrs import define, evolve
 
 from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
@@ -22,9 +23,10 @@ from transport.kafka import messages as kafka, questions
 from transport.kafka.orders import Node
 from transport.kafka.server import Handlers, KafkaRequest, serve_stream
 from transport.messages import Request
-from transport.metadata import NO_EPOCH
+from transport.metadata import NO_EPOCH, SecurityProtocol
 from transport.network import Network
 from transport.wire import Admit
+from transport.wire.secured import beneath, protocol_of
 
 R = TypeVar("R")
 
@@ -46,13 +48,15 @@ class KafkaNode:
         listeners = kafka_listeners(self.config)
         if listeners is None:
             return None
+        below, _, sasl = beneath(network)
+        serve_one = partial(serve_stream, handlers=self._handlers(), sasl=sasl)
         ports: dict[str, int] = {}
         for at in listeners.bound:
-            ports[at.name] = await nursery.start(network.serve, self._serve_one, at.host, at.port)
-        return Node(self.config.controller_id, listeners.announced(ports))
-
-    async def _serve_one(self, stream: trio.abc.Stream) -> None:
-        await serve_stream(stream, self._handlers())
+            ports[at.name] = await nursery.start(below.serve, serve_one, at.host, at.port)
+        told, protocol = listeners.announced(ports), protocol_of(network)
+        if protocol is not SecurityProtocol.PLAINTEXT:
+            told = tuple(evolve(listener, protocol=protocol) for listener in told)
+        return Node(self.config.controller_id, told)
 
     def _handlers(self) -> Handlers:
         return {

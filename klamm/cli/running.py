@@ -19,6 +19,7 @@ from controller.node.controller_election import ForeignCluster
 from klamm.cli.streams import is_dumb_terminal, line_of
 from klamm.interrupts import INTERRUPTED
 from transport.errors import ApiError
+from transport.security.errors import SecurityError
 from transport.settings import INT_MAX
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import StoreError
@@ -34,6 +35,7 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     DevelopmentServerError,
     ForeignCluster,
     OSError,
+    SecurityError,
     StoreError,
     UndecodableZnode,
     WireError,

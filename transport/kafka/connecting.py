@@ -13,6 +13,7 @@ from transport.kafka.client import KafkaConnection
 from transport.network import Network
 from transport.wire.client import REQUEST_TIMEOUT_SECONDS, connect
 from transport.wire.errors import NotServed
+from transport.wire.secured import beneath
 
 _AGAIN_SECONDS: Final = 0.1
 
@@ -26,7 +27,8 @@ async def open_kafka_connection(
     A broker registers some seconds before it listens, so a refused connection is tried again for `connect_timeout`
     seconds. Raises ConnectionBroken if there is no connection then, or its subclass NotServed if others answer.
     """
-    make = partial(KafkaConnection, peer=f"{host}:{port}", client_id=client_id)
+    network, login, _ = beneath(network)
+    make = partial(KafkaConnection, peer=f"{host}:{port}", client_id=client_id, login=login)
     connection = await _until_not_refused(partial(connect, network, host, port, make, connect_timeout), connect_timeout)
     try:
         yield connection

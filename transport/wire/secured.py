@@ -12,6 +12,7 @@ import trio
 from attrs import frozen
 
 from transport.log import get_logger
+from transport.metadata import SecurityProtocol
 from transport.network import Network, StreamHandler
 from transport.security.errors import SecurityError
 from transport.security.network import TlsNetwork
@@ -78,6 +79,14 @@ def beneath(network: Network) -> tuple[Network, SaslLogin | None, SaslServer | N
     if isinstance(network, SecuredNetwork):
         return network.network, network.login, network.sasl
     return network, None, None
+
+
+def protocol_of(network: Network) -> SecurityProtocol:
+    """Return the protocol that servers on a network have."""
+    below, _, sasl = beneath(network)
+    if isinstance(below, TlsNetwork):
+        return SecurityProtocol.SSL if sasl is None else SecurityProtocol.SASL_SSL
+    return SecurityProtocol.PLAINTEXT if sasl is None else SecurityProtocol.SASL_PLAINTEXT
 
 
 async def _handle(sasl: SaslServer, handler: StreamHandler, stream: trio.abc.Stream) -> None:
