@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial, wraps
+from pathlib import Path
 from typing import Final, TypeVar
 
 import click
@@ -16,9 +17,12 @@ from controller.admin.client import AdminClient, open_admin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.running import parse_addresses, patience_option, run, with_options
-from transport.network import TcpNetwork
+from transport.network import Network, TcpNetwork
+from transport.security.errors import InvalidSecurity
+from transport.security.settings import read_security
 from transport.store.security import OPEN, security_of_environment
-from transport.wire import NotServed, WireError, open_connection
+from transport.wire import NotServed, Untrusted, WireError, open_connection
+from transport.wire.secured import secured
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -27,21 +31,23 @@ DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 DOUBT_SECONDS: Final = 2.0
 """The seconds after which an address that has neither answered nor failed counts as served."""
 
+_NAME_OTHERS: Final = "name brokers or controllers with --bootstrap-server"
 
-async def require_served(addresses: Sequence[Address]) -> None:
+
+async def require_served(addresses: Sequence[Address], network: Network) -> None:
     """Return as soon as a broker or controller answers at one of the addresses, or may still do so.
 
     Raises ClusterUnreachable if it is certain that none of the addresses has one, so that waiting would not help: the
     host is unknown, nothing listens, or something else does.
     """
-    faults: dict[Address, str] = {}
+    faults: dict[Address, NotServed] = {}
 
     async def look(address: Address) -> None:
         try:
-            async with open_connection(TcpNetwork(), *address, client_id="klamm", connect_timeout=DOUBT_SECONDS):
+            async with open_connection(network, *address, client_id="klamm", connect_timeout=DOUBT_SECONDS):
                 nursery.cancel_scope.cancel()
         except NotServed as fault:
-            faults[address] = str(fault)
+            faults[address] = fault
         except WireError:
             return
 
@@ -49,8 +55,10 @@ async def require_served(addresses: Sequence[Address]) -> None:
         for address in dict.fromkeys(addresses):
             nursery.start_soon(look, address)
     if len(faults) == len(set(addresses)):
-        said = "; ".join(faults[address] for address in dict.fromkeys(addresses))
-        raise ClusterUnreachable(f"{said}: name brokers or controllers with --bootstrap-server")
+        said = "; ".join(str(faults[address]) for address in dict.fromkeys(addresses))
+        is_trust = any(isinstance(fault, Untrusted) for fault in faults.values())
+        cure = "name the security of the cluster with --command-config" if is_trust else _NAME_OTHERS
+        raise ClusterUnreachable(f"{said}: {cure}")
 
 
 @frozen
@@ -60,14 +68,16 @@ class Cluster:
     bootstrap_server: str
     zookeeper: str | None
     timeout: float
+    network: Network
 
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[AdminClient]:
         """Open an admin client of the cluster. Raises ClusterUnreachable at once if no address can work."""
         bootstrap = parse_addresses(self.bootstrap_server)
         if self.zookeeper is None:
-            await require_served(bootstrap)
+            await require_served(bootstrap, self.network)
         async with open_admin(
+            network=self.network,
             bootstrap=bootstrap,
             zookeeper_connect=self.zookeeper,
             zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
@@ -99,6 +109,26 @@ async def _answer(opening: Callable[[], AbstractAsyncContextManager[A]], questio
         return await question(admin)
 
 
+def command_config_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Add the option for the security of connections to the cluster."""
+    return click.option(
+        "--command-config",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="The security of the cluster, in the form of Kafka's client.properties.",
+    )(command)
+
+
+def network_of(command_config: str | None) -> Network:
+    """Return the network of a command. Raises click.ClickException for a file that cannot be used."""
+    if command_config is None:
+        return TcpNetwork()
+    try:
+        return secured(TcpNetwork(), read_security(Path(command_config)), serves=False)
+    except InvalidSecurity as error:
+        raise click.ClickException(f"--command-config: {error}") from None
+
+
 _OPTIONS: Final = (
     click.option(
         "--bootstrap-server",
@@ -107,6 +137,7 @@ _OPTIONS: Final = (
         help="Brokers or controllers to contact first.",
     ),
     click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead."),
+    command_config_option,
     patience_option(30.0, "The time to keep trying."),
 )
 
@@ -115,12 +146,19 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of `Cluster`; the command receives them as `cluster`."""
 
     @wraps(command)
-    def with_cluster(*, bootstrap_server: str | None, zookeeper: str | None, timeout: float, **options: object) -> None:
+    def with_cluster(
+        *,
+        bootstrap_server: str | None,
+        zookeeper: str | None,
+        command_config: str | None,
+        timeout: float,
+        **options: object,
+    ) -> None:
         if bootstrap_server is not None and zookeeper is not None:
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
         bootstrap = DEFAULT_BOOTSTRAP if bootstrap_server is None else bootstrap_server
         parse_addresses(bootstrap)
-        command(cluster=Cluster(bootstrap, zookeeper, timeout), **options)
+        command(cluster=Cluster(bootstrap, zookeeper, timeout, network_of(command_config)), **options)
 
     return with_options(with_cluster, _OPTIONS)
 

@@ -10,12 +10,12 @@ import click
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.admin.active_controller import Address
-from klamm.cli.connect import DEFAULT_BOOTSTRAP, require_served
+from klamm.cli.connect import DEFAULT_BOOTSTRAP, command_config_option, network_of, require_served
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
 from transport.host import Host
-from transport.network import TcpNetwork
+from transport.network import Network
 
 T = TypeVar("T")
 
@@ -45,31 +45,37 @@ timeout_option = patience_option(10.0, "The time to keep trying while there is n
     help="Wait for the whole ISR, or only for the leader.",
 )
 @bootstrap_option
+@command_config_option
 @timeout_option
-def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeout: float) -> None:
+def produce(
+    topic: str, partition: int, acks: str, bootstrap_server: str, command_config: str | None, timeout: float
+) -> None:
     """Write each line of standard input to TOPIC as a record, as soon as it arrives."""
     if sys.stdin is None:
         raise click.ClickException("standard input is closed: there is nothing to write")
 
-    async def work(bootstrap: Sequence[Address]) -> int:
-        async with Producer(TcpNetwork(), bootstrap, host=Host()) as producer:
+    async def work(network: Network, bootstrap: Sequence[Address]) -> int:
+        async with Producer(network, bootstrap, host=Host()) as producer:
             sent, standard_input = 0, Lines()
             while lines := await standard_input.take():
                 await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1, give_up_after=timeout)
                 sent += len(lines)
             return sent
 
-    click.echo(f"{_run(work, bootstrap_server)} records acknowledged", err=True)
+    click.echo(f"{_run(work, bootstrap_server, command_config)} records acknowledged", err=True)
 
 
-def _run(work: Callable[[Sequence[Address]], Awaitable[T]], bootstrap_server: str) -> T:
+def _run(
+    work: Callable[[Network, Sequence[Address]], Awaitable[T]], bootstrap_server: str, command_config: str | None
+) -> T:
     """Run `work` with the addresses of brokers, as soon as one of them answers or may still do so."""
+    network = network_of(command_config)
 
     async def with_brokers() -> T:
         bootstrap = parse_addresses(bootstrap_server)
-        await require_served(bootstrap)
+        await require_served(bootstrap, network)
         try:
-            return await work(bootstrap)
+            return await work(network, bootstrap)
         except GaveUp as error:
             raise click.ClickException(f"{error}: see `klamm topic list` and `klamm broker list`") from None
 
@@ -82,12 +88,21 @@ def _run(work: Callable[[Sequence[Address]], Awaitable[T]], bootstrap_server: st
 @click.option("--from-offset", type=OFFSET, default=0, show_default=True)
 @click.option("--follow", is_flag=True, help="Wait for more records at the end.")
 @bootstrap_option
+@command_config_option
 @timeout_option
-def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str, timeout: float) -> None:
+def consume(
+    topic: str,
+    partition: int,
+    from_offset: int,
+    follow: bool,
+    bootstrap_server: str,
+    command_config: str | None,
+    timeout: float,
+) -> None:
     """Print the records of TOPIC as lines."""
 
-    async def work(bootstrap: Sequence[Address]) -> None:
-        async with Consumer(TcpNetwork(), bootstrap, host=Host()) as consumer:
+    async def work(network: Network, bootstrap: Sequence[Address]) -> None:
+        async with Consumer(network, bootstrap, host=Host()) as consumer:
             if follow:
                 async for _, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
@@ -95,4 +110,4 @@ def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstra
                 for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
 
-    _run(work, bootstrap_server)
+    _run(work, bootstrap_server, command_config)
