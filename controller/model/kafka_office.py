@@ -96,17 +96,18 @@ def _left_to_kafka(controller_id: int | None) -> str:
 def _with_lock(znodes: OfficeZnodes, me: Candidate, held: Won | None) -> Verdict:
     """Judge for the controller whose session holds the lock."""
     holder = znodes.holder
+    unlock = (_fence(znodes), Delete(paths.OFFICE_LOCK))
     if holder is None or holder.writer is Writer.KAFKA:
         mark = () if znodes.is_released else (Create(paths.RELEASED, encode_mark(me.now_ms)),)
-        return GiveUp((*mark, Delete(paths.OFFICE_LOCK)), _DELETED)
+        return GiveUp((*unlock, *mark), _DELETED)
     if holder.writer is Writer.KRAFT:
-        return GiveUp((Delete(paths.OFFICE_LOCK),), obstacle(znodes))
+        return GiveUp(unlock, obstacle(znodes))
     if znodes.is_released:
         return GiveUp(release_ops(znodes), "the office was released")
     if held == found(znodes):
         return held
     if reason := obstacle(znodes):
-        return GiveUp((Delete(paths.OFFICE_LOCK),), reason)
+        return GiveUp(unlock, reason)
     return _claim(znodes, me)
 
 
@@ -127,6 +128,11 @@ def _claim(znodes: OfficeZnodes, me: Candidate) -> Claim:
     return Claim((epoch, *old, new, held, *order, *_absent(paths.MIGRATION), *_absent(paths.RELEASED)), won)
 
 
+def _fence(znodes: OfficeZnodes) -> Check:
+    """Return the operation that fails if a controller was elected since the znodes were read."""
+    return Check(paths.CONTROLLER_EPOCH, znodes.epoch_version)
+
+
 def _absent(path: str) -> Sequence[Op]:
     """Return operations that fail if a znode exists and otherwise change nothing."""
     return Create(path), Delete(path)
@@ -136,5 +142,4 @@ def release_ops(znodes: OfficeZnodes) -> tuple[Op, ...]:
     """Return the operations that remove our `/controller`, and the lock if there is one."""
     assert znodes.holder is not None
     lock = () if znodes.lock is None else (Delete(paths.OFFICE_LOCK, znodes.lock.version),)
-    fence = Check(paths.CONTROLLER_EPOCH, znodes.epoch_version)
-    return (fence, Delete(paths.CONTROLLER, znodes.holder.version), *lock)
+    return (_fence(znodes), Delete(paths.CONTROLLER, znodes.holder.version), *lock)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import count
 
 import pytest
+from attrs import define
 from structlog.testing import capture_logs
 
 from controller.model.election_results import Standby, Won
 from controller.node.candidacy import AmongKafka
 from controller.node.controller_election import ForeignCluster
 from tests.controller.meddler import Meddler
+from tests.kit.passing_store import PassingStore
 from transport.metadata import BrokerRegistration
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
@@ -37,6 +39,7 @@ NOW_MS = 1_700_000_000_000
 KAFKA = 3
 """A broker of Kafka's that is a controller."""
 
+HOLDER = paths.CONTROLLER
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 _numbers = count()
 
@@ -196,6 +199,49 @@ async def test_a_lock_that_somebody_deletes_is_taken_under_a_new_epoch(store: Me
     assert isinstance(won, Won)
     await store.multi([Delete(paths.OFFICE_LOCK)])
     assert await me.elect(store, won) == Won(2, 2)
+
+
+@define
+class Torn(PassingStore):
+    """A session that reads one znode after the other; something happens once, when `/controller` has been read."""
+
+    happening: Callable[[], Awaitable[object]]
+    has_happened: bool = False
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read many znodes."""
+        found: list[Znode | None] = []
+        for path in paths:
+            found += await self.store.read([path], watch=watch)
+            if path == HOLDER and not self.has_happened:
+                self.has_happened = True
+                await self.happening()
+        return found
+
+
+async def test_a_controller_of_kafkas_that_is_elected_during_a_read_is_left_in_office(
+    open_store: OpenStore, store: MetadataStore, other: MetadataStore
+) -> None:
+    async with open_store() as first:
+        assert await candidate(1001).elect(first, None) == Won(1, 1)
+
+    async def lose_to_kafka() -> None:
+        await other.multi([Delete(paths.CONTROLLER)])
+        await elect_kafka(other, epoch=2)
+
+    outcome = await candidate(1002).elect(Torn(store, lose_to_kafka), None)
+    assert isinstance(outcome, Standby)
+    assert outcome.controller_id == KAFKA
+
+
+async def test_an_election_of_ours_that_lands_during_a_read_is_no_release(
+    store: MetadataStore, other: MetadataStore
+) -> None:
+    await elect_kafka(other)
+    await order(other)
+    me = candidate()
+    assert await me.elect(Torn(store, lambda: me.elect(store, None)), None) == Won(9, 3)
+    assert not await is_there(store, paths.RELEASED)
 
 
 # --- Kafka's controllers ----------------------------------------------------------------------------------------

@@ -16,14 +16,17 @@ from transport.store import fields, formats, paths
 from transport.store.protocol import Delete, MetadataStore, Op, Znode
 
 DECISIVE: Final = (
-    paths.CONTROLLER,
     paths.CONTROLLER_EPOCH,
+    paths.CONTROLLER,
     paths.OFFICE_LOCK,
     paths.MIGRATION,
     paths.RELEASED,
     paths.TAKE_OVER,
 )
-"""The znodes that decide who is in office."""
+"""The znodes that decide who is in office, in the order in which they are read.
+
+The epoch comes first: every election raises it, so a write that checks its version is refused if there was one since.
+"""
 
 _WRITER: Final = "writer"
 _KLAMM: Final = "klamm"
@@ -71,7 +74,7 @@ class OfficeZnodes:
 
 async def read_office(store: MetadataStore, *, watch: bool = False) -> OfficeZnodes:
     """Read the decisive znodes. Raises UndecodableZnode."""
-    holder, epoch, lock, migration, released, order = await store.read(DECISIVE, watch=watch)
+    epoch, holder, lock, migration, released, order = await store.read(DECISIVE, watch=watch)
     return OfficeZnodes(
         None if holder is None else decode_holder(holder),
         None if epoch is None else formats.decode_controller_epoch(epoch.data),
