@@ -47,7 +47,7 @@ class RealBroker:
     directory: Path
     settings: Mapping[str, str] = field(factory=dict)
     port: int = field(factory=free_port)
-    process: subprocess.Popen[bytes] = field(init=False)
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
     def log(self) -> Path:
@@ -73,27 +73,35 @@ class RealBroker:
         lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(self.settings)).items()]
         (self.directory / "server.properties").write_text("".join(lines))
         (self.directory / "log4j.properties").write_text(_LOGGING)
-        self.process = spawn(_command(self.jars, self.directory), self.log)
+        self.process = process = spawn(_command(self.jars, self.directory), self.log)
         with trio.move_on_after(START_SECONDS):
-            await _until_listening(self.process, self.port)
-        if self.process.poll() is not None or not await _listens(self.port):
+            await _until_listening(process, self.port)
+        if process.poll() is not None or not await _listens(self.port):
             raise RuntimeError(f"broker {self.id} does not listen: {self.log.read_text()[-2000:]}")
 
     def kill(self) -> None:
         """Kill it with SIGKILL."""
-        self.process.kill()
-        self.process.wait()
+        assert self.process is not None
+        kill(self.process)
 
     async def terminate(self) -> int | None:
         """Stop it with SIGTERM, by SIGKILL if it takes too long, and return its exit code; None for the latter."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+        process = self.process
+        assert process is not None
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
             with trio.move_on_after(STOP_SECONDS):
-                await trio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
-        if self.process.poll() is None:
+                await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
+        if process.poll() is None:
             self.kill()
             return None
-        return self.process.returncode
+        return process.returncode
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with SIGKILL, and wait for its end."""
+    process.kill()
+    process.wait()
 
 
 @asynccontextmanager

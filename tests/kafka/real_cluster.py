@@ -1,7 +1,9 @@
-"""A cluster of real brokers of Apache Kafka under a controller of ours, which runs in the process of the test."""
+"""A cluster of real brokers of Apache Kafka under controllers of ours, all of them processes."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,11 +13,10 @@ from typing import Final
 import trio
 from attrs import frozen
 
-import klamm
 from controller.admin.client import AdminClient, open_admin
-from controller.node.service import ControllerService
 from tests.kafka import jars
-from tests.kafka.real_brokers import RealBroker
+from tests.kafka.real_brokers import RealBroker, kill
+from transport.child_process import spawn
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
 from transport.metadata import TopicPartition
@@ -23,12 +24,17 @@ from transport.zookeeper_server import HOST, free_port
 
 PATIENCE_SECONDS: Final = 120
 POLL_SECONDS: Final = 0.1
+FIRST: Final = 1001
+"""The id of the controller that is there before the brokers."""
 
 SETTINGS: Final = {
     "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
     "inter.broker.listener.name": "INTERNAL",
     "default.replication.factor": "3",
     "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
     "min.insync.replicas": "2",
     "replica.lag.time.max.ms": "5000",
     "log.segment.delete.delay.ms": "500",
@@ -47,16 +53,27 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 class RealCluster:
     """The parts of a running cluster."""
 
-    service: ControllerService
+    zookeeper: str
+    directory: Path
     admin: AdminClient
     brokers: dict[int, RealBroker]
     clients: dict[int, str]
     """The addresses of the brokers for clients."""
 
+    controllers: dict[int, subprocess.Popen[bytes]]
+
     @property
     def bootstrap(self) -> str:
         """The addresses of all brokers for clients."""
         return ",".join(self.clients.values())
+
+    def start_controller(self, controller_id: int) -> None:
+        """Start another controller."""
+        self.controllers[controller_id] = _start_controller(self.zookeeper, self.directory, controller_id)
+
+    def kill_controller(self, controller_id: int) -> None:
+        """Kill a controller with SIGKILL."""
+        kill(self.controllers[controller_id])
 
     async def create(self, topic: str, *assignments: Sequence[int], partitions: int = 0) -> None:
         """Create a topic with these replicas, or with three of each partition, and wait for its leaders."""
@@ -127,26 +144,40 @@ class RealCluster:
 async def real_cluster(
     zookeeper: str, directory: Path, *, release: str = jars.RELEASE, broker_ids: Sequence[int] = (1, 2, 3)
 ) -> AsyncIterator[RealCluster]:
-    """Run a controller and brokers below a chroot that does not exist yet; the brokers start after the controller."""
-    config = klamm.ControllerConfig(
-        1001, zookeeper_connect=zookeeper, kafka=True, inter_broker_listener_name="INTERNAL"
-    )
+    """Run a controller and, after it, brokers below a chroot that does not exist yet."""
     clients = {id_: free_port() for id_ in broker_ids}
     brokers = {id_: _broker(release, zookeeper, id_, directory, port) for id_, port in clients.items()}
-    async with trio.open_nursery() as nursery:
-        service = await nursery.start(partial(klamm.run, config))
-        try:
-            async with trio.open_nursery() as starting:
+    controllers = {FIRST: _start_controller(zookeeper, directory, FIRST)}
+    opening = open_admin(zookeeper_connect=zookeeper, timeout=PATIENCE_SECONDS)
+    try:
+        await until(partial(_listens, directory, FIRST))
+        async with opening as admin:
+            assert (await admin.describe_cluster()).brokers == ()
+            async with trio.open_nursery() as nursery:
                 for broker in brokers.values():
-                    starting.start_soon(broker.start)
-            async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
-                cluster = RealCluster(service, admin, brokers, {id_: f"{HOST}:{port}" for id_, port in clients.items()})
-                await cluster.until_registered(*broker_ids)
-                yield cluster
-        finally:
-            for broker in brokers.values():
-                broker.kill()
-            nursery.cancel_scope.cancel()
+                    nursery.start_soon(broker.start)
+            addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
+            cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers)
+            await cluster.until_registered(*broker_ids)
+            yield cluster
+    finally:
+        for process in (*(broker.process for broker in brokers.values() if broker.process), *controllers.values()):
+            kill(process)
+
+
+def _start_controller(zookeeper: str, directory: Path, controller_id: int) -> subprocess.Popen[bytes]:
+    kafka = ("--kafka", "--inter-broker-listener-name", "INTERNAL", "--session-timeout", "4000")
+    command = [sys.executable, "-m", "klamm", "controller", "run", "--id", str(controller_id), *kafka]
+    return spawn([*command, "--zookeeper", zookeeper], _log(directory, controller_id))
+
+
+async def _listens(directory: Path, controller_id: int) -> bool:
+    await trio.lowlevel.checkpoint()
+    return "listens on" in _log(directory, controller_id).read_text()
+
+
+def _log(directory: Path, controller_id: int) -> Path:
+    return directory / f"controller-{controller_id}.log"
 
 
 def _broker(release: str, zookeeper: str, broker_id: int, directory: Path, port: int) -> RealBroker:

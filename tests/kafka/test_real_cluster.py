@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.kafka import jars
-from tests.kafka.real_cluster import RealCluster, real_cluster
-from tests.kafka.traffic import Written, read, topics, write, writing
+from tests.kafka.real_cluster import FIRST, RealCluster, real_cluster
+from tests.kafka.traffic import Written, committing, read, topics, until_more, write, writing
 
+SECOND = 1002
 RECORDS = 10_000
+RECORDS_AFTER = 100
 OFFSETS = "__consumer_offsets"
 ELECTED = "successfully elected as the controller"
 SHUT_DOWN = "Controlled shutdown request returned successfully"
@@ -69,6 +71,27 @@ async def test_brokers_of_3_9_live_under_our_controller(cluster: RealCluster) ->
     await cluster.delete("bulk")
     await cluster.until_without_logs("bulk", 1, 2, 3)
     assert [await topics(broker) for broker in cluster.clients.values()] == [{"orders", "moved", OFFSETS}] * 3
+    require_standbys(cluster)
+
+
+async def test_transactions_go_on_when_the_controller_and_a_leader_die(cluster: RealCluster) -> None:
+    await cluster.create("paid", partitions=3)
+    cluster.start_controller(SECOND)
+    async with committing(cluster.bootstrap, "paid") as paid:
+        cluster.kill_controller(FIRST)
+        # Nobody replaces its leader before the second controller is in office.
+        broker = cluster.brokers[(await cluster.state("paid")).leader]
+        broker.kill()
+        await cluster.until_in_sync("paid", count=3, without=broker.id)
+        assert (await cluster.admin.describe_cluster()).controller.id == SECOND
+        await until_more(paid, RECORDS_AFTER)
+    await require_all_read(cluster, "paid", paid)
+    assert 1001 not in {r for state in await cluster.states("__transaction_state") for r in state.replicas}
+    require_standbys(cluster)
+
+
+def require_standbys(cluster: RealCluster) -> None:
+    """Require that no broker has ever been the controller."""
     assert not [broker.id for broker in cluster.brokers.values() if ELECTED in broker.log.read_text()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from confluent_kafka.admin import AdminClient
 
 FLUSH_SECONDS: Final = 120
 READ_SECONDS: Final = 120
+IN_TRANSACTION: Final = 10
+"""The number of records in a transaction."""
 _POLL_SECONDS: Final = 0.005
 
 
@@ -48,9 +51,7 @@ async def writing(bootstrap: str, topic: str) -> AsyncIterator[Written]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(trio.to_thread.run_sync, _write, bootstrap, topic, written, is_over))
         try:
-            with trio.fail_after(FLUSH_SECONDS):
-                while not written.values:
-                    await trio.sleep(_POLL_SECONDS)
+            await until_more(written, 1)
             yield written
         finally:
             is_over.set()
@@ -74,6 +75,44 @@ def _write(bootstrap: str, topic: str, written: Written, is_over: threading.Even
         number += 1
     left = producer.flush(FLUSH_SECONDS)
     written.errors += ["not acknowledged in time"] * left
+
+
+@asynccontextmanager
+async def committing(bootstrap: str, topic: str) -> AsyncIterator[Written]:
+    """Write to a topic in transactions until the end of the block, and take the values of those that were committed.
+
+    The block begins when the first transaction has been committed.
+    """
+    written, is_over = Written(), threading.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(trio.to_thread.run_sync, _commit, bootstrap, topic, written, is_over))
+        try:
+            await until_more(written, 1)
+            yield written
+        finally:
+            is_over.set()
+
+
+async def until_more(written: Written, count: int) -> None:
+    """Wait for a number of further records."""
+    wanted = len(written.values) + count
+    with trio.fail_after(FLUSH_SECONDS):
+        while len(written.values) < wanted:
+            await trio.sleep(_POLL_SECONDS)
+
+
+def _commit(bootstrap: str, topic: str, written: Written, is_over: threading.Event) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"writer-of-{topic}"})
+    producer.init_transactions(FLUSH_SECONDS)
+    for number in itertools.count():
+        if is_over.is_set():
+            return
+        values = [f"{topic}-{number}-{place}".encode() for place in range(IN_TRANSACTION)]
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value)
+        producer.commit_transaction(FLUSH_SECONDS)
+        written.values += values
 
 
 async def read(bootstrap: str, topic: str, group: str) -> list[bytes]:
