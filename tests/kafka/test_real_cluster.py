@@ -26,12 +26,19 @@ STOPPED_BY_SIGTERM = 143
 """The exit code of a Java process that SIGTERM has ended in order."""
 
 
+@pytest.fixture(params=[jars.RELEASE, pytest.param("3.3.2", marks=pytest.mark.soak)])
+def release(request: pytest.FixtureRequest) -> str:
+    """Give the test a release of Kafka."""
+    name: str = request.param
+    if jars.fetched(name) is None:
+        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {name}")
+    return name
+
+
 @pytest.fixture
-async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[RealCluster]:
+async def cluster(zookeeper: str, tmp_path: Path, release: str) -> AsyncIterator[RealCluster]:
     """Give the test three brokers under a controller that was there before them."""
-    if jars.fetched(jars.RELEASE) is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
-    async with real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path) as running:
+    async with real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release) as running:
         yield running
 
 
@@ -45,7 +52,7 @@ async def require_all_read(cluster: RealCluster, topic: str, written: Written) -
     sys.stdout.write(f"{topic}: {len(written.values)} acknowledged, {waited}, {found.total()} read\n")
 
 
-async def test_brokers_of_3_9_live_under_our_controller(cluster: RealCluster) -> None:
+async def test_brokers_live_under_our_controller(cluster: RealCluster) -> None:
     await cluster.create("bulk", partitions=3)
     written = await write(cluster.bootstrap, "bulk", RECORDS)
     assert len(written.values) == RECORDS
