@@ -70,8 +70,8 @@ async def run(
     StoreUnavailable after that time or if ZooKeeper cannot be trusted, ForeignCluster if the store belongs to another
     kind of cluster, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot
     be written, InvalidSetting for an address that others cannot use and for a file of `security.config` that
-    cannot be used. Raises in an exception group: OSError if the
-    address is in use, and CannotServeMetrics.
+    cannot be used. Raises in an exception group: OSError if the address is in use, CannotListen, and
+    CannotServeMetrics.
     """
     config.advertised(config.host, config.port)
     kafka_listeners(config)

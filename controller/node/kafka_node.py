@@ -31,6 +31,10 @@ from transport.wire.secured import beneath, protocol_of
 R = TypeVar("R")
 
 
+class CannotListen(Exception):
+    """The controller cannot listen for brokers of Kafka's; the message is one line with the remedy."""
+
+
 @define
 class KafkaNode:
     """Answers the requests of Kafka's brokers; `office` returns the office that the controller holds, if any."""
@@ -43,7 +47,7 @@ class KafkaNode:
     async def start(self, nursery: trio.Nursery, network: Network) -> Node | None:
         """Listen in tasks of a nursery. Return the node that brokers are told of, None if the brokers are ours.
 
-        Raises OSError if an address cannot be listened on.
+        Raises CannotListen.
         """
         listeners = kafka_listeners(self.config)
         if listeners is None:
@@ -52,7 +56,11 @@ class KafkaNode:
         serve_one = partial(serve_stream, handlers=self._handlers(), sasl=sasl)
         ports: dict[str, int] = {}
         for at in listeners.bound:
-            ports[at.name] = await nursery.start(below.serve, serve_one, at.host, at.port)
+            try:
+                ports[at.name] = await nursery.start(below.serve, serve_one, at.host, at.port)
+            except OSError as error:
+                where = f"{at.name}://{at.host}:{at.port} ({error.strerror})"
+                raise CannotListen(f"cannot listen on {where}: name another address with --listeners") from None
         told, protocol = listeners.announced(ports), protocol_of(network)
         if protocol is not SecurityProtocol.PLAINTEXT:
             told = tuple(evolve(listener, protocol=protocol) for listener in told)

@@ -24,6 +24,7 @@ from controller.admin.client import AdminClient
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
 from controller.node.kafka_listeners import kafka_listeners
+from controller.node.kafka_node import CannotListen
 from klamm.cli import handover
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
@@ -74,7 +75,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
             if service.metrics_port is not None:
                 click.echo(f"metrics: http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
-    _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotServeMetrics)
+    _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotListen, CannotServeMetrics)
 
 
 def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:

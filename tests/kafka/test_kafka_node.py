@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import pytest
 import trio
 from structlog.testing import capture_logs
 
+from controller.config import ControllerConfig
+from controller.node.kafka_node import CannotListen
 from controller.node.service import ControllerService
-from klamm import open_admin
+from klamm import open_admin, run
 from tests.kafka.scripted_broker import HOST, ScriptedBroker, scripted_brokers
 from tests.kit.service import Controllers, until
 from transport.acls import Operation
@@ -29,9 +31,8 @@ from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.zookeeper_server import free_port
 
-M = TypeVar("M", bound=Message)
 TP = TopicPartition("orders", 0)
-KAFKA = {"kafka": True, "inter_broker_listener_name": "internal"}
+KAFKA: dict[str, Any] = {"kafka": True, "inter_broker_listener_name": "internal"}
 
 
 @pytest.fixture
@@ -188,6 +189,18 @@ async def test_brokers_are_given_ids_for_producers(controllers: Controllers, sto
         asked = kafka.AllocateProducerIdsRequest(1, epoch_of(service, 1))
         starts = [(await connection.send(asked, kafka.AllocateProducerIdsResponse, 0)).producer_id_start for _ in "ab"]
         assert starts == [0, 1_000]
+
+
+async def test_an_address_in_use_is_refused_with_what_to_do(memory: MemoryZooKeeper, controllers: Controllers) -> None:
+    service = await controllers.start(**KAFKA)
+    assert service.node is not None
+    [at] = service.node.listeners
+    config = ControllerConfig(1002, kafka=True, listeners=f"PLAINTEXT://{at.host}:{at.port}")
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(CannotListen, match=f"PLAINTEXT://{HOST}:{at.port} .*in use.*: name another .*--listeners"),
+        flatten_subgroups=True,
+    ):
+        await run(config, open_store=memory.session)
 
 
 async def test_a_standby_refuses_all_of_them(controllers: Controllers) -> None:
