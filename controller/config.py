@@ -6,6 +6,7 @@ from attrs import frozen
 
 from transport.service_settings import ServiceSettings
 from transport.settings import setting
+from transport.store.limits import DEFAULT_MAX_BUFFER, LEAST_MAX_BUFFER, RequestLimits
 
 
 @frozen
@@ -18,6 +19,11 @@ class ControllerConfig(ServiceSettings):
     zookeeper_connect: str = setting("127.0.0.1:2181", "The metadata store, HOST:PORT,HOST:PORT/CHROOT.")
     zookeeper_session_timeout_ms: int = setting(
         18_000, "The time after which ZooKeeper expires the session of a silent process.", at_least=1
+    )
+    jute_maxbuffer: int = setting(
+        DEFAULT_MAX_BUFFER,
+        "The size in bytes of the largest request that ZooKeeper's servers accept; set it as there.",
+        at_least=LEAST_MAX_BUFFER,
     )
     request_timeout_ms: int = setting(30_000, "The timeout of a request to a broker.", at_least=1)
     controller_socket_timeout_ms: int = setting(30_000, "The timeout of connecting to a broker.", at_least=1)
@@ -58,3 +64,8 @@ class ControllerConfig(ServiceSettings):
     def orders_listener_name(self) -> str:
         """The name of the listener of Kafka's brokers to which the controller sends its orders."""
         return (self.control_plane_listener_name or self.inter_broker_listener_name).upper()
+
+    @property
+    def request_limits(self) -> RequestLimits:
+        """The limits of what the controller writes to ZooKeeper."""
+        return RequestLimits(self.jute_maxbuffer)

@@ -112,7 +112,12 @@ def _open_zookeeper(config: ControllerConfig) -> AbstractAsyncContextManager[Met
     timeout, security = config.zookeeper_session_timeout_ms, security_of(config)
     patience = config.zookeeper_patience
     return open_zookeeper(
-        config.zookeeper_connect, session_timeout_ms=timeout, connect_timeout=patience, waits=True, security=security
+        config.zookeeper_connect,
+        session_timeout_ms=timeout,
+        connect_timeout=patience,
+        waits=True,
+        security=security,
+        limits=config.request_limits,
     )
 
 

@@ -31,6 +31,7 @@ from simulator.trace import Trace
 from simulator.world import World
 from transport.messages import PartitionState, Request
 from transport.store import paths
+from transport.store.limits import RequestLimits
 from transport.store.protocol import Committed, Delete, Op
 from transport.wire import open_connection
 
@@ -365,6 +366,7 @@ async def simulated_cluster(
         ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=servers, on_commit=seen)
         ensemble.on_look = safety.decisions.looked
         ensemble.default_latency = settings.store_latency
+        ensemble.limits = RequestLimits(settings.jute_maxbuffer)
         safety.durable = Durable(ensemble.tree)
         world = World(seed, settings, trace, steps, safety, network, ensemble, nursery)
         nursery.start_soon(ensemble.run)

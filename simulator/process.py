@@ -226,6 +226,7 @@ class ControllerProcess(Process):
             leader_imbalance_check_interval_seconds=settings.leader_rebalance_interval or 1,
             unclean_leader_election_enable=settings.unclean_leader_election,
             delete_topic_enable=settings.delete_topic_enable,
+            jute_maxbuffer=settings.jute_maxbuffer,
             min_insync_replicas=settings.min_insync_replicas,
         )
         open_store = partial(world.ensemble.session, self.host, settings.session_timeout)

@@ -10,6 +10,7 @@ from attrs import Factory, field, frozen
 from broker.kit import BrokerHandle
 from broker.service import Service
 from transport.messages import Api
+from transport.store.limits import DEFAULT_MAX_BUFFER
 
 PORT: Final = 9092
 """The port on which every broker and controller listens."""
@@ -68,6 +69,9 @@ class Settings:
     """Bandwidth of each network link, one way; with `fetch_bytes`, it determines how fast a follower catches up."""
 
     store_latency: float = 0.001
+    jute_maxbuffer: int = DEFAULT_MAX_BUFFER
+    """The largest request that the ZooKeeper ensemble accepts, in bytes, as the controllers know."""
+
     service: Callable[[BrokerHandle], Service] | None = None
     """Makes the service of each broker; None for the reference service. Each start of a broker makes a new one, so
     anything that must survive a crash has to be kept outside."""

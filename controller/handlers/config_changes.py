@@ -42,7 +42,7 @@ from transport.messages import (
 from transport.settings import InvalidSetting, Kind, Setting, find
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode
-from transport.store.requests import MAX_GROUP_BYTES, weight_of
+from transport.store.requests import weight_of
 
 log = get_logger(__name__)
 
@@ -150,7 +150,7 @@ def alter_configs(
         znodes = yield from read(config_path(item.resource) for item in pending)
         steps: dict[ConfigResource, Step] = {}
         for item, znode, notice in zip(pending, znodes, notices, strict=True):
-            step = _step(item, znode, notice)
+            step = _step(context, item, znode, notice)
             if isinstance(step, Step):
                 steps[item.resource] = step
             else:
@@ -257,7 +257,9 @@ def _find(resource: ConfigResource, name: str) -> Setting:
     return MOVE_SETTINGS.get(name) or find(table, name)
 
 
-def _step(item: AlterConfigsResource, znode: Znode | None, notice: Create) -> Step | ResourceError:
+def _step(
+    context: ControllerContext, item: AlterConfigsResource, znode: Znode | None, notice: Create
+) -> Step | ResourceError:
     path = config_path(item.resource)
     try:
         settings = {} if znode is None else formats.decode_config(path, znode.data)
@@ -274,20 +276,21 @@ def _step(item: AlterConfigsResource, znode: Znode | None, notice: Create) -> St
     told = evolve(notice, data=formats.encode_config_change(entity))
     is_topic = item.resource.type is ConfigResourceType.TOPIC
     exists: tuple[Op, ...] = (Check(paths.topic(item.resource.name), ANY_VERSION),) if is_topic else ()
-    if (outgrown := _room_fault(data, [*exists, write, told])) is not None:
+    if (outgrown := _room_fault(context, data, [*exists, write, told])) is not None:
         return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, outgrown)
     log.info("settings altered", entity=entity, changed=sorted(config.name for config in item.configs))
     return Step(writes=(*exists, write, told))
 
 
-def _room_fault(settings: bytes, together: Sequence[Op]) -> str | None:
+def _room_fault(context: ControllerContext, settings: bytes, together: Sequence[Op]) -> str | None:
     """Return why settings cannot be written together with something else, None if they can."""
-    if weight_of(together) <= MAX_GROUP_BYTES:
+    limits = context.config.request_limits
+    if weight_of(together) <= limits.group:
         return None
     beside = weight_of(together) - len(settings)
     return (
-        f"the settings would have {len(settings)} bytes, and ZooKeeper's limit of 1 MB leaves them "
-        f"{MAX_GROUP_BYTES - beside}: give shorter values"
+        f"the settings would have {len(settings)} bytes, and {limits.text} leaves them "
+        f"{limits.group - beside}: give shorter values"
     )
 
 
@@ -304,10 +307,12 @@ def new_topic_fault(configs: Sequence[tuple[str, str]]) -> str | None:
     return None
 
 
-def new_topic_room_fault(name: str, configs: Sequence[tuple[str, str]], create: Create) -> str | None:
+def new_topic_room_fault(
+    context: ControllerContext, name: str, configs: Sequence[tuple[str, str]], create: Create
+) -> str | None:
     """Return why a new topic's settings cannot be written together with the topic, None if they can."""
     data = formats.encode_config(dict(configs))
-    return _room_fault(data, [Create(paths.topic_config(name), data), create])
+    return _room_fault(context, data, [Create(paths.topic_config(name), data), create])
 
 
 def new_topic_writes(topics: Mapping[str, Sequence[tuple[str, str]]]) -> Rounds[dict[str, Op]]:

@@ -43,6 +43,7 @@ from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import formats, paths
 from transport.store.chunks import plan_chunks
 from transport.store.protocol import ANY_VERSION, Check, Delete, Op, Znode
+from transport.store.requests import weight_of
 
 log = get_logger(__name__)
 
@@ -72,7 +73,7 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         for name in names
     ]
     yield from change("delete", told)
-    yield from reassignments.rewrite_requests(lambda tp, _: tp.topic in context.deletions)
+    yield from reassignments.rewrite_requests(context, lambda tp, _: tp.topic in context.deletions)
 
 
 def _beginning(context: ControllerContext, name: str) -> Step:
@@ -197,7 +198,9 @@ def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tu
     below = yield from descendants([paths.topic(name) for name in ours])
     # Children that we may not list cannot be removed: the topic stays, and `complete` logs it.
     closed = {name for name, under in zip(ours, below, strict=True) if under is None}
-    steps = {name: _removals(name, under) for name, under in zip(ours, below, strict=True) if under is not None}
+    steps = {
+        name: _removals(context, name, under) for name, under in zip(ours, below, strict=True) if under is not None
+    }
     outcome = yield from attempt("remove", [step for of_topic in steps.values() for step in of_topic])
     refused, rejected = set(outcome.refused), set(outcome.rejected)
     closed.update(name for name, of_topic in steps.items() if not rejected.isdisjoint(of_topic))
@@ -205,7 +208,7 @@ def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tu
     return left, closed
 
 
-def _removals(name: str, doomed: Sequence[str]) -> list[Step]:
+def _removals(context: ControllerContext, name: str, doomed: Sequence[str]) -> list[Step]:
     """Return the steps that delete the znodes below a topic, REMOVED_AT_ONCE to a step.
 
     The parent of the partitions is deleted only with the topic. A topic created meanwhile by another process under the
@@ -214,7 +217,10 @@ def _removals(name: str, doomed: Sequence[str]) -> list[Step]:
     parent = paths.topic_partitions(name)
     unchanged = [Check(parent, ANY_VERSION)] if parent in doomed else []
     deletes = [Delete(path) for path in doomed if path != parent]
-    chunks = plan_chunks([[delete] for delete in deletes], max_ops=REMOVED_AT_ONCE)
+    most = context.config.request_limits.chunk
+    chunks = plan_chunks(
+        [[delete] for delete in deletes], max_ops=REMOVED_AT_ONCE, max_bytes=most - weight_of(unchanged)
+    )
     return [Step(writes=(*unchanged, *(deletes[i] for i in chunk))) for chunk in chunks]
 
 

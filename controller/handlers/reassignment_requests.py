@@ -49,7 +49,8 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     for tp, (_, text) in faults.items():
         log.warning("reassignment refused", partition=str(tp), reason=text)
     yield from reassignments.rewrite_requests(
-        lambda tp, target: entries.get(tp) == target and (tp in faults or reassignments.is_done(context, tp, target))
+        context,
+        lambda tp, target: entries.get(tp) == target and (tp in faults or reassignments.is_done(context, tp, target)),
     )
     accepted = {tp: target for tp, target in new.items() if tp not in faults}
     yield from reassignments.begin(context, accepted)
@@ -72,7 +73,8 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
 
 
 def _outgrown(context: ControllerContext, targets: reassignments.Targets) -> dict[TopicPartition, Fault]:
-    return outgrown({tp.topic: context.topics[tp.topic].znode for tp in targets}, targets)
+    topics = {tp.topic: context.topics[tp.topic].znode for tp in targets}
+    return outgrown(topics, targets, context.config.request_limits)
 
 
 def requested_by_api(
@@ -87,7 +89,7 @@ def requested_by_api(
     too_large = _outgrown(context, targets)
     judged |= {tp: PartitionError(*tp, *fault) for tp, fault in too_large.items()}
     targets = {tp: target for tp, target in targets.items() if tp not in too_large}
-    for tp in (yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)):
+    for tp in (yield from reassignments.rewrite_requests(context, lambda tp, _: tp in targets)):
         judged[tp] = PartitionError(*tp, ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}")
         del targets[tp]
     yield from reassignments.begin(context, {tp: t for tp, t in targets.items() if _is_new(context, tp, t)})

@@ -45,7 +45,7 @@ from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
-from transport.store.requests import MAX_GROUP_BYTES, weight_of
+from transport.store.requests import weight_of
 
 log = get_logger(__name__)
 
@@ -140,7 +140,7 @@ def _largest_step(
     while True:
         step = _topic_step(context, name, dict(members), alongside)
         # One partition cannot be split; requests for topics that would outgrow their znode were refused.
-        if len(members) == 1 or weight_of(step.writes) <= MAX_GROUP_BYTES:
+        if len(members) == 1 or weight_of(step.writes) <= context.config.request_limits.group:
             return step
         members = members[: len(members) // 2]
 
@@ -290,7 +290,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
     # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
-    yield from rewrite_requests(lambda tp, replicas: is_done(context, tp, replicas))
+    yield from rewrite_requests(context, lambda tp, replicas: is_done(context, tp, replicas))
     done = [tp for tp in ready if tp in context.leadership]
     yield from publish(context, "B8", done)
 
@@ -364,7 +364,9 @@ def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
 
 
-def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[list[TopicPartition]]:
+def rewrite_requests(
+    context: ControllerContext, is_over: Callable[[TopicPartition, tuple[int, ...]], bool]
+) -> Rounds[list[TopicPartition]]:
     """Remove finished entries from `/admin/reassign_partitions`, retrying if the znode was rewritten concurrently.
 
     Others may write a larger znode than we can. Return finished entries that stay because the rest is too large.
@@ -384,7 +386,7 @@ def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool])
         if len(left) == len(entries) and entries:
             return []
         write = formats.requests_write(left, znode.stat.version)
-        if weight_of([write]) > MAX_GROUP_BYTES:
+        if weight_of([write]) > context.config.request_limits.group:
             kept.extend(tp for tp in entries if tp not in left)
             log.warning("finished requests stay in the list: the rest is too large to be written", left=len(left))
             return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from attrs import evolve
 
@@ -28,9 +27,6 @@ from transport.messages import (
 from transport.metadata import ReplicaAssignment, TopicPartition, is_topic_name
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set
-
-MAX_TOPIC_BYTES: Final = 800_000
-"""The largest assignment of a topic: one znode, which ZooKeeper limits to 1 MiB with all that is written with it."""
 
 Assignments = Mapping[int, ReplicaAssignment]
 
@@ -64,8 +60,8 @@ def create_topics(
             names.check(topic.name, marked)
             _require_valid(new_topic_fault(topic.configs))
             znode = formats.TopicZnode(_placed(context, topic, start), topic_id)
-            create = Create(paths.topic(topic.name), _encode(znode))
-            _require_valid(new_topic_room_fault(topic.name, topic.configs, create))
+            create = Create(paths.topic(topic.name), _encode(context, znode))
+            _require_valid(new_topic_room_fault(context, topic.name, topic.configs, create))
             creations[number] = create
             # The names of one request must be distinct in metrics, too.
             names.take(topic.name)
@@ -179,7 +175,7 @@ def _check_assignments(context: ControllerContext, assignments: Mapping[int, Seq
 def _dealt(context: ControllerContext, partitions: range, factor: int, start: Start) -> Assignments:
     """Place partitions on the live brokers."""
     # Check a lower bound before building the list: each takes at least `"0":[1],` and 2 bytes per further replica.
-    _check_size(len(partitions), len(partitions) * (6 + 2 * factor))
+    _check_size(context, len(partitions), len(partitions) * (6 + 2 * factor))
     try:
         placed = place_replicas(_racks(context), partitions, factor, start)
     except Unplaceable as fault:
@@ -192,14 +188,14 @@ def _racks(context: ControllerContext) -> dict[int, str | None]:
     return {id_: context.brokers[id_].rack for id_ in context.able_brokers()}
 
 
-def _encode(znode: formats.TopicZnode) -> bytes:
+def _encode(context: ControllerContext, znode: formats.TopicZnode) -> bytes:
     data = formats.encode_topic(znode)
-    _check_size(len(znode.partitions), len(data))
+    _check_size(context, len(znode.partitions), len(data))
     return data
 
 
-def _check_size(partitions: int, size: int) -> None:
-    if size > MAX_TOPIC_BYTES:
+def _check_size(context: ControllerContext, partitions: int, size: int) -> None:
+    if size > context.config.request_limits.new_topic:
         text = f"{partitions} partitions are too many for one topic: their assignment must fit a znode"
         raise Refused(ErrorCode.INVALID_PARTITIONS, text)
 
@@ -257,7 +253,7 @@ def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[
         raise Refused(ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
     added = _added(context, topic, partitions)
     znode = evolve(known.znode, partitions={**partitions, **added})
-    write = Set(paths.topic(name), _encode(znode), known.version)
+    write = Set(paths.topic(name), _encode(context, znode), known.version)
     subjects = tuple(TopicPartition(name, number) for number in added)
     return Step(subjects, writes=(write,), facts=(TopicWritten(name, znode, known.version + 1),))
 

@@ -13,7 +13,6 @@ from controller.model.context import ControllerContext
 from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
-from controller.model.topic_size import MAX_FOUND_BYTES
 from transport.log import get_logger
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
@@ -65,7 +64,9 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
         known = [name for name in pending if name in context.topics]
         znodes = yield from read((paths.topic(name) for name in known), watch=True)
         found = {name: znode for name, znode in zip(known, znodes, strict=True) if znode is not None}
-        topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
+        topics = {
+            name: topic for name, znode in found.items() if (topic := _decode(context, name, znode.data)) is not None
+        }
         # Another id: the topic was deleted and created again while we did not look.
         others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
         placed = yield from own_replicas.replaced(context, topics)
@@ -98,7 +99,7 @@ def _take_over(
     if merged == written:
         return Step(facts=(TopicWritten(name, merged, version),))
     data = formats.encode_topic(merged)
-    if not _is_writable(name, data):
+    if not _is_writable(context, name, data):
         return None
     log.warning("a topic's znode was rewritten by others: its id and assignments are written back", topic=name)
     return Step(writes=(Set(paths.topic(name), data, version),), facts=(TopicWritten(name, merged, version + 1),))
@@ -144,7 +145,9 @@ def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Itera
         znodes = yield from read((paths.topic(name) for name in pending), watch=True)
         found = {name: znode for name, znode in zip(pending, znodes, strict=True) if znode is not None}
         closed = [name for name, znode in found.items() if znode == FORBIDDEN]
-        topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
+        topics = {
+            name: topic for name, znode in found.items() if (topic := _decode(context, name, znode.data)) is not None
+        }
         placed = yield from own_replicas.replaced(context, topics)
         steps = {
             name: _load(name, topic, placed[name], found[name].stat.version, ids) for name, topic in topics.items()
@@ -167,15 +170,16 @@ def _load(name: str, written: formats.TopicZnode, placed: formats.TopicZnode, ve
     return Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),))
 
 
-def _is_writable(name: str, data: bytes) -> bool:
-    if len(data) > MAX_FOUND_BYTES:
+def _is_writable(context: ControllerContext, name: str, data: bytes) -> bool:
+    most = context.config.request_limits.found_topic
+    if len(data) > most:
         text = "topic set aside: others have made its znode too large to be written again"
-        log.error(text, topic=name, bytes=len(data), limit=MAX_FOUND_BYTES)
-    return len(data) <= MAX_FOUND_BYTES
+        log.error(text, topic=name, bytes=len(data), limit=most)
+    return len(data) <= most
 
 
-def _decode(name: str, data: bytes) -> formats.TopicZnode | None:
-    if not _is_writable(name, data):
+def _decode(context: ControllerContext, name: str, data: bytes) -> formats.TopicZnode | None:
+    if not _is_writable(context, name, data):
         return None
     try:
         return formats.decode_topic(name, data)

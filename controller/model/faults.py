@@ -10,6 +10,7 @@ from controller.model.topic_size import size_fault
 from transport.errors import ErrorCode, Fault
 from transport.metadata import MAX_NUMBER, OfReplicas, ReplicaAssignment, TopicPartition
 from transport.store.formats import TopicZnode
+from transport.store.limits import DEFAULT_LIMITS, RequestLimits
 
 
 def unknown_topic(name: str) -> Fault:
@@ -55,12 +56,14 @@ def move_fault(
 
 
 def outgrown(
-    topics: Mapping[str, TopicZnode], targets: Mapping[TopicPartition, tuple[int, ...]]
+    topics: Mapping[str, TopicZnode],
+    targets: Mapping[TopicPartition, tuple[int, ...]],
+    limits: RequestLimits = DEFAULT_LIMITS,
 ) -> dict[TopicPartition, Fault]:
     """Return the faults of topics whose moves together would make their znode too large, for each partition."""
     by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
     for tp, target in targets.items():
         by_topic[tp.topic][tp.partition] = reassign_to(topics[tp.topic].partitions[tp.partition], target)
-    texts = {name: size_fault(name, topics[name], moving) for name, moving in by_topic.items()}
+    texts = {name: size_fault(name, topics[name], moving, limits) for name, moving in by_topic.items()}
     faults = ((tp, texts[tp.topic]) for tp in targets)
     return {tp: (ErrorCode.INVALID_REQUEST, text) for tp, text in faults if text is not None}

@@ -95,7 +95,8 @@ class RoundRunner:
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []
         rejected: list[Step] = []
-        for chunk in plan_chunks([step.writes for step in steps]):
+        most = self.context.config.request_limits.chunk
+        for chunk in plan_chunks([step.writes for step in steps], max_bytes=most):
             members = [steps[i] for i in chunk]
             result = await commit_chunk(self.store, [step.writes for step in members], fence)
             self._apply(change.round, [members[i] for i in result.committed], result.zxid)

@@ -58,6 +58,9 @@ class Feature:
     chance: float
     """The chance that a seed of the usual style draws it; also its weight in the others."""
 
+    settings: Callable[[random.Random, Settings], Settings] | None = None
+    """Draws other settings of the cluster, where what happens needs them."""
+
 
 FEATURES: Final = (
     Feature("moves", requests.draw, 0.9),
@@ -96,6 +99,7 @@ FEATURES: Final = (
     Feature("rests", rests.draw, 0.2),
     Feature("floods", floods.draw, 0.12),
     Feature("sizes", sizes.draw, 0.03),
+    Feature("small requests", sizes.draw_small, 0.08, sizes.draw_limit),
     Feature("endpoints", endpoints.draw, 0.2),
 )
 
@@ -109,6 +113,12 @@ class Chosen:
 
     def __str__(self) -> str:
         return self.feature.name if self.times == 1 else f"{self.feature.name} x {self.times}"
+
+    def settings(self, seed: int, settings: Settings) -> Settings:
+        """Draw the settings of the cluster, from those drawn so far."""
+        if self.feature.settings is None:
+            return settings
+        return self.feature.settings(generator(seed, f"settings of {self.feature.name}"), settings)
 
     def happenings(
         self, seed: int, settings: Settings, partitions: Mapping[str, Replicas], seconds: float

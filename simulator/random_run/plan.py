@@ -66,6 +66,8 @@ def draw(seed: int) -> RunPlan:
     partitions = topology.partitions_of(created)
     seconds = rng.uniform(*rng.choice(_SECONDS))
     chosen = features.choose(seed)
+    for each in chosen:
+        settings = each.settings(seed, settings)
     happenings = [each for some in chosen for each in some.happenings(seed, settings, partitions, seconds)]
     return RunPlan(
         seed,

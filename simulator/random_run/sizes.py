@@ -1,4 +1,4 @@
-"""Draws a topic with a long name and hundreds of partitions, which are moved, cancelled and deleted all at once."""
+"""Draws topics whose partitions are moved, cancelled and deleted all at once, in more than one request to the store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import random
 from collections.abc import Mapping
 from math import inf
 from typing import Final
+
+from attrs import evolve
 
 from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import AddPartitions, CreateTopic, DeleteTopic, Elect, Reassign
@@ -15,24 +17,49 @@ from simulator.random_run.topology import Replicas, draw_replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
 from transport.messages import ElectionType
+from transport.store.limits import LEAST_MAX_BUFFER
 
 _LONGEST_NAME: Final = 249
-_CHANCE_OF_DELETION: Final = 0.5
+_CHANCE_OF_DELETION: Final = 0.4
 _CHANCE_OF_CRASH: Final = 0.5
 _COUNTS: Final = {True: (180, 260), False: (20, 40)}
 """The least and the largest number of partitions, by whether links are fast."""
+
+_COUNTS_OF_SMALL: Final = (50, 90)
+"""The numbers of partitions whose moves together do not fit into the smallest request that a store may accept."""
 
 _ROUNDS: Final = ("U1", "A1", "A2", "B3", "B4", "B6", "mark", "delete", "stop", "create")
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw the topic, and a few requests for most of its partitions at once, for the time until `seconds`."""
+    """Draw a topic with a long name and hundreds of partitions, for the time until `seconds`."""
     del partitions
     # On a slow link, a fetch of hundreds of partitions with long names takes longer than a follower may lag.
     is_fast = settings.bytes_per_second == inf
     name = "large" + "x" * rng.choice((0, 100, _LONGEST_NAME - len("large")) if is_fast else (0,))
+    return _draw(rng, settings, name, _COUNTS[is_fast], seconds)
+
+
+def draw_limit(rng: random.Random, settings: Settings) -> Settings:
+    """Draw a store that accepts only small requests."""
+    del rng
+    return evolve(settings, jute_maxbuffer=LEAST_MAX_BUFFER)
+
+
+def draw_small(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw a topic that is large for a store with small requests, for the time until `seconds`."""
+    del partitions
+    return _draw(rng, settings, "wide", _COUNTS_OF_SMALL, seconds)
+
+
+def _draw(
+    rng: random.Random, settings: Settings, name: str, counts: tuple[int, int], seconds: float
+) -> list[Happening]:
+    """Draw a topic, and a few requests for most of its partitions at once."""
     factor = rng.choice((1, 2))
-    rows = tuple(draw_replicas(rng, settings.broker_ids, factor) for _ in range(rng.randint(*_COUNTS[is_fast])))
+    rows = tuple(draw_replicas(rng, settings.broker_ids, factor) for _ in range(rng.randint(*counts)))
     at = rng.uniform(0.2, 1.0)
     happenings = [Happening(at, None, CreateTopic(name, rows))]
     for _ in range(rng.randint(1, 3)):

@@ -36,6 +36,7 @@ from simulator.scenario.shapes import (
 from simulator.scenario.verbs import ACTION_SCHEMA, LASTS, VERBS, lasting
 from simulator.settings import Settings
 from transport.errors import ErrorCode
+from transport.store.limits import LEAST_MAX_BUFFER
 
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
@@ -62,6 +63,9 @@ SETTINGS: Final[Mapping[str, Key]] = {
     "fetch_bytes": Key(integer("a number of bytes", 1), "The most bytes in the answer to a follower's fetch."),
     "latency": Key(SECONDS, "The latency of a message between two hosts."),
     "bytes_per_second": Key(number("a number of bytes"), "The bandwidth of each link, in each direction."),
+    "jute_maxbuffer": Key(
+        integer("a number of bytes", LEAST_MAX_BUFFER), "The size of the largest request that the store accepts."
+    ),
     "store_latency": Key(SECONDS, "The latency of a message from or to the store."),
 }
 

@@ -15,6 +15,7 @@ from simulator.store.host import Interruption, Moment, StoreHost
 from simulator.store.quorum import NOBODY, OnCommit, Quorum
 from simulator.store.server import EnsembleServer
 from simulator.store.session import OnLook, SimulatedStore
+from transport.store.limits import DEFAULT_LIMITS
 from transport.store.protocol import Committed, Op, StoreUnavailable
 from transport.store.tree import Access, Tree
 
@@ -37,6 +38,8 @@ class SimulatedEnsemble:
     ) -> None:
         self.default_latency = 0.0
         """Latency of hosts added later, in seconds each way; a message takes between 0.5 and 1.5 times that."""
+        self.limits = DEFAULT_LIMITS
+        """The limits of requests of sessions opened later."""
         self.on_look: OnLook | None = None
         """Called with each answer to a read, before its reader has it."""
 
@@ -71,6 +74,7 @@ class SimulatedEnsemble:
         """
         home = self._host(host)
         store = SimulatedStore(self._agenda, self._rng, self._quorum, home, timeout, on_look=self.on_look)
+        store.limits = self.limits
         self._stores[host] = store
         try:
             store.connect(None if server is None else self._quorum.servers[server - 1])

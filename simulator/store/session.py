@@ -16,6 +16,7 @@ from simulator.store.quorum import Quorum
 from simulator.store.server import Answer, EnsembleServer, ServerConnection, Session
 from transport.store.acls import Acl
 from transport.store.kazoo_session import CLOSE_SECONDS, RECONNECT_SECONDS
+from transport.store.limits import DEFAULT_LIMITS, RequestLimits
 from transport.store.listeners import Listeners
 from transport.store.memory import Watches
 from transport.store.protocol import (
@@ -75,6 +76,7 @@ class SimulatedStore:
     session: Session | None = None
     server: EnsembleServer = field(default=Factory(lambda store: store._quorum.servers[0], takes_self=True))  # noqa: SLF001
     on_look: OnLook | None = None
+    limits: RequestLimits = DEFAULT_LIMITS
     _listeners: Listeners = field(factory=Listeners)
     _under_way: dict[_Reply, None] = field(factory=dict)
     _hung_up: trio.Event = field(factory=trio.Event)
@@ -97,7 +99,7 @@ class SimulatedStore:
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Apply all of `ops` or nothing; see `MetadataStore.multi`."""
-        require_sendable(ops)
+        require_sendable(ops, self.limits)
         committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)), self._quorum.commit_seconds)
         return committed
 

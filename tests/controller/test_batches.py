@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from controller.events import ZkPartitionReassignment
 from controller.handlers import reassignments
-from controller.model.topic_size import MAX_TOPIC_BYTES
 from tests.controller.conftest import Bench
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -21,6 +20,7 @@ from transport.messages import (
 )
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.limits import DEFAULT_LIMITS
 from transport.store.protocol import Create
 
 ORIGIN, TARGET = (1, 2, 3), (4, 5, 6)
@@ -145,7 +145,7 @@ async def test_the_moves_of_a_large_topic_end_in_smaller_steps(bench: Bench) -> 
     moving = ReplicaAssignment((*target, *origin), target, origin)
     topic = formats.TopicZnode(dict.fromkeys(range(1_600), moving), "id-of-it")
     data = formats.encode_topic(topic)
-    assert 0.95 < len(data) / MAX_TOPIC_BYTES < 1
+    assert 0.95 < len(data) / DEFAULT_LIMITS.topic < 1
     await bench.register(*brokers)
     await bench.store.multi([Create(paths.topic(name), data)])
     # Nobody has led yet, so that all begin in the ISR.

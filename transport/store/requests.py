@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 
 from attrs import frozen
 
+from transport.store.limits import DEFAULT_LIMITS, RequestLimits
 from transport.store.protocol import (
     FORBIDDEN,
     Check,
@@ -29,11 +30,8 @@ from transport.store.protocol import (
     Znode,
 )
 
-MAX_REQUEST_BYTES: Final = 1_000_000
-"""The largest request. A server closes the connection above `jute.maxbuffer`, by default 1 MiB less one byte."""
-
-MAX_GROUP_BYTES: Final = MAX_REQUEST_BYTES - 1_000
-"""The largest group of operations that are committed together, which leaves room for the fence."""
+MAX_REQUEST_BYTES: Final = DEFAULT_LIMITS.request
+MAX_GROUP_BYTES: Final = DEFAULT_LIMITS.group
 
 NO_NODE: Final = -101
 CONFLICT_REASONS: Final = {
@@ -248,7 +246,7 @@ class SetWatches:
         return True
 
 
-def require_sendable(ops: Sequence[Op]) -> None:
+def require_sendable(ops: Sequence[Op], limits: RequestLimits = DEFAULT_LIMITS) -> None:
     """Check for operations that a server would apply to another path, or for which it would close the connection.
 
     Raises Rejected for a faulty operation, StoreError if the operations together are too large.
@@ -257,8 +255,8 @@ def require_sendable(ops: Sequence[Op]) -> None:
         if not _is_valid(op):
             raise Rejected(index, op.path, describe(op.path, _BAD_ARGUMENTS))
     weight = weight_of(ops)
-    if weight > MAX_REQUEST_BYTES:
-        raise StoreError(f"a multi of {weight} bytes is over ZooKeeper's limit of {MAX_REQUEST_BYTES}")
+    if weight > limits.request:
+        raise StoreError(f"a multi of {weight} bytes is over ZooKeeper's limit of {limits.request}")
 
 
 def weight_of(ops: Iterable[Op]) -> int:

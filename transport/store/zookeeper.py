@@ -13,6 +13,7 @@ from attrs import evolve
 
 from transport.store.acls import Acl, GetAcl
 from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
+from transport.store.limits import DEFAULT_LIMITS, RequestLimits
 from transport.store.protocol import (
     Committed,
     Conflict,
@@ -34,7 +35,6 @@ from transport.store.requests import (
     CREATOR_ALL_ACL,
     CREATOR_ALL_READ_ACL,
     LASTING_ERRORS,
-    MAX_REQUEST_BYTES,
     OPEN_ACL,
     LastZxid,
     ListMany,
@@ -47,10 +47,6 @@ from transport.store.requests import (
 )
 from transport.store.security import OPEN, ZooKeeperSecurity
 
-SLICE_PATHS: Final = 1000
-SLICE_CHARACTERS: Final = MAX_REQUEST_BYTES // 4
-"""The limits of one request of a bulk read. Names of that many characters fit in any encoding."""
-
 PIPELINE: Final = 4
 """The number of slices of one read in flight at a time."""
 
@@ -61,20 +57,28 @@ _SENSITIVE_ROOTS: Final = ("/config/brokers", "/config/users", "/delegation_toke
 
 T = TypeVar("T")
 BulkRead = Callable[[Sequence[str]], KazooRequest[list[T]]]
-Watches = Callable[[int, Sequence[str], Sequence[T]], Iterator[SetWatches]]
+Watches = Callable[[int, Sequence[str], Sequence[T], RequestLimits], Iterator[SetWatches]]
 
 
 class ZooKeeperStore:
     """A `MetadataStore` below `chroot` of a session. Open one with `open_zookeeper`."""
 
-    def __init__(self, session: KazooSession, chroot: str = "", *, set_acl: bool = False) -> None:
+    def __init__(
+        self,
+        session: KazooSession,
+        chroot: str = "",
+        *,
+        set_acl: bool = False,
+        limits: RequestLimits = DEFAULT_LIMITS,
+    ) -> None:
         self._session = session
+        self._limits = limits
         self._chroot = chroot
         self.protect(set_acl=set_acl)
 
     def below(self, chroot: str) -> ZooKeeperStore:
         """Return the store below a chroot in the same session."""
-        return ZooKeeperStore(self._session, self._chroot + chroot, set_acl=self._set_acl)
+        return ZooKeeperStore(self._session, self._chroot + chroot, set_acl=self._set_acl, limits=self._limits)
 
     @property
     def session_id(self) -> int:
@@ -100,7 +104,7 @@ class ZooKeeperStore:
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Apply all of `ops` or none; see `MetadataStore.multi`."""
-        require_sendable(ops)
+        require_sendable(ops, self._limits)
         full = [evolve(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
         (outcome,) = await self._request(Multi(full, self._acl))
         if isinstance(outcome, RefusedOp):
@@ -137,14 +141,14 @@ class ZooKeeperStore:
         # Watches relative to the zxid before the reads: a change during the reads fires, and an older change does not.
         before = await self._session.send(LastZxid())
         found = await self._read(request, full)
-        await self._pipelined(watches(await before.wait(), full, found))
+        await self._pipelined(watches(await before.wait(), full, found, self._limits))
         # The server forgets watches with the connection, so all of them must have been armed over one.
         if (self.state, self._session.connections) != (SessionState.CONNECTED, connection):
             raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
         return found
 
     async def _read(self, request: BulkRead[T], paths: Sequence[str]) -> list[T]:
-        parts = await self._pipelined(map(request, slices(paths)))
+        parts = await self._pipelined(map(request, slices(paths, self._limits)))
         return [item for part in parts for item in part]
 
     async def _pipelined(self, requests: Iterable[KazooRequest[T]]) -> list[T]:
@@ -183,6 +187,7 @@ async def open_zookeeper(
     connect_timeout: float = 15,
     waits: bool = False,
     security: ZooKeeperSecurity = OPEN,
+    limits: RequestLimits = DEFAULT_LIMITS,
 ) -> AsyncIterator[ZooKeeperStore]:
     """Hold a session with the ZooKeeper at `hosts` for the block.
 
@@ -192,6 +197,7 @@ async def open_zookeeper(
         connect_timeout: Seconds to wait for a server that accepts connections but does not answer.
         waits: Whether to wait that long (`math.inf`, for example) for unreachable servers as well, as services do.
         security: Our identity, the ACLs of new znodes, and TLS.
+        limits: The limits of requests.
 
     Raises:
         StoreUnavailable: No server could be reached or trusted, none opened a session in time, or it is too old.
@@ -200,9 +206,9 @@ async def open_zookeeper(
     session = KazooSession(servers, session_timeout_ms, security)
     try:
         await session.connect(connect_timeout, waits=waits)
-        root = ZooKeeperStore(session, set_acl=security.set_acl)
+        root = ZooKeeperStore(session, set_acl=security.set_acl, limits=limits)
         await (until_answered(partial(_prepare, root, chroot)) if waits else _prepare(root, chroot))
-        yield ZooKeeperStore(session, chroot, set_acl=security.set_acl)
+        yield root.below(chroot)
     finally:
         await session.close()
 
@@ -231,34 +237,38 @@ def _open_acl(_path: str) -> bytes:
     return OPEN_ACL
 
 
-def slices(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def slices(paths: Sequence[str], limits: RequestLimits = DEFAULT_LIMITS) -> Iterator[Sequence[str]]:
     """Split the paths of a bulk read into slices that fit into one request each."""
-    for start in range(0, len(paths), SLICE_PATHS):
-        yield from _halved(paths[start : start + SLICE_PATHS])
+    for start in range(0, len(paths), limits.paths):
+        yield from _halved(paths[start : start + limits.paths], limits.characters)
 
 
-def _halved(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    if len(paths) > 1 and sum(map(len, paths)) > SLICE_CHARACTERS:
+def _halved(paths: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    if len(paths) > 1 and sum(map(len, paths)) > most:
         middle = len(paths) // 2
-        yield from _halved(paths[:middle])
-        yield from _halved(paths[middle:])
+        yield from _halved(paths[:middle], most)
+        yield from _halved(paths[middle:], most)
     else:
         yield paths
 
 
-def _node_watches(zxid: int, paths: Sequence[str], found: Sequence[Znode | None]) -> Iterator[SetWatches]:
+def _node_watches(
+    zxid: int, paths: Sequence[str], found: Sequence[Znode | None], limits: RequestLimits
+) -> Iterator[SetWatches]:
     both = list(zip(paths, found, strict=True))
     existing = [path for path, znode in both if znode is not None]
     missing = [path for path, znode in both if znode is None]
-    for part in slices(existing):
+    for part in slices(existing, limits):
         yield SetWatches(zxid, data=part)
-    for part in slices(missing):
+    for part in slices(missing, limits):
         yield SetWatches(zxid, exist=part)
 
 
-def _child_watches(zxid: int, paths: Sequence[str], found: Sequence[list[str] | None]) -> Iterator[SetWatches]:
+def _child_watches(
+    zxid: int, paths: Sequence[str], found: Sequence[list[str] | None], limits: RequestLimits
+) -> Iterator[SetWatches]:
     existing = [path for path, names in zip(paths, found, strict=True) if names is not None]
-    for part in slices(existing):
+    for part in slices(existing, limits):
         yield SetWatches(zxid, children=part)
 
 
