@@ -118,6 +118,7 @@ class Lab:
 
     def connections(self) -> int:
         """Return the number of connections that others have with the broker, half-open ones included."""
+        assert self.broker.process is not None
         port, pid = f":{self.broker.port:04X}", self.broker.process.pid
         rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         open_ = [row for row in rows if row[STATE] == ESTABLISHED]
