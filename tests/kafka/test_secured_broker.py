@@ -11,6 +11,7 @@ import pytest
 import trio
 from attrs import frozen
 
+import klamm
 from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
 from tests.kit.certificates import Authority, as_pkcs12, authority
@@ -216,3 +217,58 @@ async def test_the_credentials_that_a_broker_accepts_are_those_that_we_read(lab:
     for user, password in USERS.items():
         known = await users.credential_of(MECHANISM, user)
         assert known == scram.credential(scram.MECHANISMS[MECHANISM], password, user.encode(), 4096)
+
+
+async def test_a_secured_broker_lives_under_our_controller(zookeeper: str, tmp_path: Path) -> None:
+    """Each end logs in at the other: the controller gives orders, the broker asks for its controlled shutdown."""
+    found = jars.fetched(jars.RELEASE)
+    if found is None:
+        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
+    address, known = f"{zookeeper}/kafka-{tmp_path.name}", authority(tmp_path / "known")
+    async with open_zookeeper(address) as store:
+        await add_users(store)
+        await ensure_paths(store, acls.PERSISTENT)
+        users = (Principal("User", "klamm"), Principal("User", "broker"))
+        entries = [AclEntry(user, is_allowed=True, host="*", operation=Operation.CLUSTER_ACTION) for user in users]
+        path = acls.path_of(Pattern(PatternType.LITERAL, CLUSTER))
+        await store.multi([Create(path, acls.encode_entries(entries))])
+        async with trio.open_nursery() as nursery:
+            config = klamm.ControllerConfig(
+                1001,
+                zookeeper_connect=address,
+                kafka=True,
+                security_config=str(properties_of_controller(known)),
+            )
+            service = await nursery.start(klamm.run, config)
+            with trio.fail_after(30):
+                while not service.is_active:
+                    await trio.sleep(0.05)
+            async with real_broker(found, address, 1, tmp_path, settings_of_broker(known)) as running:
+                lab = Lab(running, known, store)
+                async with lab.connected(lab.client("klamm", USERS["klamm"])) as connection:
+                    with trio.fail_after(30):
+                        while await controller_of(connection) != service.endpoint.id:
+                            await trio.sleep(0.05)
+            assert "Controlled shutdown request returned successfully" in running.log.read_text()
+            nursery.cancel_scope.cancel()
+
+
+def properties_of_controller(known: Authority) -> Path:
+    module = f"{MODULES}.scram.ScramLoginModule"
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": MECHANISM,
+        "sasl.jaas.config": f'{module} required username="klamm" password="{USERS["klamm"]}";',
+        "ssl.keystore.location": known.issue("controller", HOST),
+        "ssl.truststore.location": known.certificate,
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    }
+    file = known.directory / "controller.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return file
+
+
+async def controller_of(connection: KafkaConnection) -> int:
+    version = connection.version_of(kafka.MetadataRequest)
+    answer = await connection.send(kafka.MetadataRequest(topics=None), kafka.MetadataResponse, version)
+    return answer.controller_id
