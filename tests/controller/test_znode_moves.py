@@ -14,6 +14,7 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, OngoingReassignment, ReassignablePartition
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
+from transport.store.kafka_office import encode_holder
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create, Delete, MetadataStore, Set
 
@@ -171,6 +172,13 @@ async def test_a_cluster_is_led_by_kafka_if_no_controller_of_ours_is(kafka: Kafk
     assert await is_led_by_kafka(store)  # its brokers elect the next one
     await _stand(store)
     assert not await is_led_by_kafka(store)
+
+
+async def test_an_office_of_ours_among_kafkas_brokers_is_not_kafkas_when_its_process_has_died(
+    kafka: KafkaController,
+) -> None:
+    await kafka.store.multi([Delete(paths.CONTROLLER), Create(paths.CONTROLLER, encode_holder(1001, 0))])
+    assert not await is_led_by_kafka(kafka.store)
 
 
 async def test_an_empty_store_is_led_by_nobody() -> None:
