@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -15,6 +16,7 @@ from structlog.testing import capture_logs
 from controller.model.election_results import Standby, Won
 from controller.node.candidacy import AmongKafka
 from controller.node.controller_election import ForeignCluster
+from simulator.store.ensemble import SimulatedEnsemble
 from tests.controller.meddler import Meddler
 from tests.kit.passing_store import PassingStore
 from transport.metadata import BrokerRegistration
@@ -49,10 +51,14 @@ def memory() -> MemoryZooKeeper:
     return MemoryZooKeeper(lambda: NOW_MS)
 
 
-@pytest.fixture(params=["memory", "zookeeper"])
+@pytest.fixture(params=["memory", "simulated", "zookeeper"])
 def open_store(request: pytest.FixtureRequest) -> OpenStore:
     if request.param == "memory":
         return partial(MemoryZooKeeper.session, request.getfixturevalue("memory"))
+    if request.param == "simulated":
+        # It cuts reads into parts.
+        ensemble = SimulatedEnsemble(random.Random(0), lambda: NOW_MS, on_commit=lambda *_: None)
+        return lambda: ensemble.session(f"host-{next(_numbers)}", 18.0)
     address = request.getfixturevalue("zookeeper")
     return partial(open_zookeeper, f"{address}/kafka-office-{next(_numbers)}")
 
