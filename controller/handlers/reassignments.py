@@ -296,10 +296,12 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
 
 
 def _online(context: ControllerContext, tp: TopicPartition) -> Step:
-    adding = context.assignment(tp).adding_replicas
-    phases = context.replica_phases
+    assignment, phases = context.assignment(tp), context.replica_phases
+    adding = assignment.adding_replicas
     new = tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in adding if (tp, r) not in phases)
-    return Step((tp,), facts=(*new, *(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in adding)))
+    # An earlier move may have added what this one keeps: such a replica is NewReplica, and not adding any more.
+    kept = [r for r in assignment.target_replicas if phases.get((tp, r)) is ReplicaPhase.NEW and r not in adding]
+    return Step((tp,), facts=(*new, *(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in (*adding, *kept))))
 
 
 def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Step]:

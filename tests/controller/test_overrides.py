@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from controller.model.rounds import TellStopReplica
-from controller.model.state_machines import PartitionPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import ReplicaAssignment
@@ -60,6 +61,18 @@ async def test_an_override_tells_its_new_replicas_at_once_that_they_are_new(benc
         # A broker may refuse to create a log that is not new (KAFKA-10314).
         assert tell.is_new is (not set(tell.brokers).isdisjoint((4, 8, 9)))
     assert bench.seen.stopped(delete=True) == {5, 6}
+
+
+async def test_a_replica_that_a_cancel_keeps_and_the_next_move_wants_is_new_no_more(bench: Bench) -> None:
+    bench.context.config = evolve(bench.context.config, min_insync_replicas=2)
+    await bench.begin_move((1, 2), (4, 5))
+    await bench.alter_isr(TP, 1, 2, 4)
+    await bench.kill(1)
+    await bench.move(TP, None)
+    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 2, 4), (), (4,))
+    await bench.move(TP, (4,))
+    assert await bench.read_assignment(TP) == ReplicaAssignment((4,))
+    assert bench.context.replica_phases[TP, 4] is ReplicaPhase.ONLINE
 
 
 async def test_an_abandoned_leader_is_replaced_by_a_survivor(bench: Bench) -> None:
