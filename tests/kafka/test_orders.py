@@ -36,7 +36,7 @@ from transport.messages import (
     UpdateMetadataRequest,
 )
 from transport.metadata import Listener, SecurityProtocol
-from transport.wire.errors import CodecError, UnsupportedApi
+from transport.wire.errors import CodecError, UnsupportedApi, Untrusted
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -184,6 +184,13 @@ async def test_the_error_of_a_whole_request_is_an_api_error(code: ErrorCode) -> 
             with pytest.raises(ApiError) as refusal:
                 await connection.call(request)
             assert refusal.value.code is code
+
+
+async def test_orders_that_an_acl_forbids_are_not_answered_but_sent_again() -> None:
+    broker = FakeBroker({kafka.StopReplicaRequest: kafka.StopReplicaResponse(31)})
+    async with connected(broker) as connection:
+        with pytest.raises(Untrusted, match="our principal needs ClusterAction on the cluster"):
+            await connection.call(StopReplicaRequest(101, 3, 77, ()))
 
 
 async def test_what_kafkas_brokers_do_not_take_is_refused_by_name() -> None:

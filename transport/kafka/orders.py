@@ -48,6 +48,7 @@ from transport.messages import (
     UpdateMetadataResponse,
 )
 from transport.metadata import Listener
+from transport.wire.errors import Untrusted
 
 LEAST_VERSIONS: Final[Mapping[type[Message], int]] = {
     kafka.LeaderAndIsrRequest: 2,
@@ -55,6 +56,11 @@ LEAST_VERSIONS: Final[Mapping[type[Message], int]] = {
     kafka.StopReplicaRequest: 3,
 }
 """The versions of Kafka 2.6. Earlier ones do not group partitions by topic, or delete all that they stop or nothing."""
+
+_NOT_PERMITTED: Final = (
+    "the broker does not let us give orders: our principal needs ClusterAction on the cluster, or has to be one of its"
+    " super.users"
+)
 
 _HAS_RECOVERY_STATE: Final = 6
 _REMEMBERED: Final = 200_000
@@ -218,6 +224,9 @@ def _errors(errors: Iterable[StopReplicaPartitionError]) -> list[PartitionError]
 
 
 def _require_accepted(error_code: int) -> None:
+    """Raise ApiError for an order that is refused; Untrusted if an ACL is missing, after which it is not lost."""
+    if error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        raise Untrusted(_NOT_PERMITTED)
     if error_code != ErrorCode.NONE:
         raise ApiError(ErrorCode(error_code), "the broker refused the request")
 
