@@ -75,6 +75,11 @@ class RealCluster:
         """Kill a controller with SIGKILL."""
         kill(self.controllers[controller_id])
 
+    async def hand_over(self, command: str) -> None:
+        """Run `klamm controller take-over` or `release`, which end when the office has changed hands."""
+        words = [sys.executable, "-m", "klamm", "controller", command, "--zookeeper", self.zookeeper]
+        await trio.run_process(words)
+
     async def create(self, topic: str, *assignments: Sequence[int], partitions: int = 0) -> None:
         """Create a topic with these replicas, or with three of each partition, and wait for its leaders."""
         replicas = tuple(map(tuple, assignments))
@@ -142,23 +147,33 @@ class RealCluster:
 
 @asynccontextmanager
 async def real_cluster(
-    zookeeper: str, directory: Path, *, release: str = jars.RELEASE, broker_ids: Sequence[int] = (1, 2, 3)
+    zookeeper: str,
+    directory: Path,
+    *,
+    release: str = jars.RELEASE,
+    broker_ids: Sequence[int] = (1, 2, 3),
+    is_first: bool = True,
 ) -> AsyncIterator[RealCluster]:
-    """Run a controller and, after it, brokers below a chroot that does not exist yet."""
+    """Run brokers and a controller below a chroot that does not exist yet.
+
+    The controller `is_first`, and in office, or else starts after the brokers and stands by.
+    """
     clients = {id_: free_port() for id_ in broker_ids}
     brokers = {id_: _broker(release, zookeeper, id_, directory, port) for id_, port in clients.items()}
-    controllers = {FIRST: _start_controller(zookeeper, directory, FIRST)}
-    opening = open_admin(zookeeper_connect=zookeeper, timeout=PATIENCE_SECONDS)
+    addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
+    controllers: dict[int, subprocess.Popen[bytes]] = {}
     try:
-        await until(partial(_listens, directory, FIRST))
-        async with opening as admin:
-            assert (await admin.describe_cluster()).brokers == ()
-            async with trio.open_nursery() as nursery:
-                for broker in brokers.values():
-                    nursery.start_soon(broker.start)
-            addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
+        if is_first:
+            await _begin(zookeeper, directory, controllers)
+        async with trio.open_nursery() as nursery:
+            for broker in brokers.values():
+                nursery.start_soon(broker.start)
+        if not is_first:
+            await _begin(zookeeper, directory, controllers)
+        async with open_admin(zookeeper_connect=zookeeper, timeout=PATIENCE_SECONDS) as admin:
             cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers)
-            await cluster.until_registered(*broker_ids)
+            if is_first:
+                await cluster.until_registered(*broker_ids)
             yield cluster
     finally:
         for process in (*(broker.process for broker in brokers.values() if broker.process), *controllers.values()):
@@ -169,6 +184,12 @@ def _start_controller(zookeeper: str, directory: Path, controller_id: int) -> su
     kafka = ("--kafka", "--inter-broker-listener-name", "INTERNAL", "--session-timeout", "4000")
     command = [sys.executable, "-m", "klamm", "controller", "run", "--id", str(controller_id), *kafka]
     return spawn([*command, "--zookeeper", zookeeper], _log(directory, controller_id))
+
+
+async def _begin(zookeeper: str, directory: Path, controllers: dict[int, subprocess.Popen[bytes]]) -> None:
+    """Start the first controller, and wait until it listens."""
+    controllers[FIRST] = _start_controller(zookeeper, directory, FIRST)
+    await until(partial(_listens, directory, FIRST))
 
 
 async def _listens(directory: Path, controller_id: int) -> bool:

@@ -13,6 +13,7 @@ import trio
 from attrs import define, field
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 FLUSH_SECONDS: Final = 120
 READ_SECONDS: Final = 120
@@ -118,6 +119,13 @@ def _commit(bootstrap: str, topic: str, written: Written, is_over: threading.Eve
 async def read(bootstrap: str, topic: str, group: str) -> list[bytes]:
     """Read all records of a topic in a consumer group."""
     return await trio.to_thread.run_sync(_read, bootstrap, topic, group)
+
+
+async def create_topic(bootstrap: str, topic: str) -> None:
+    """Have the controller that brokers know create a topic with three partitions of three replicas."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    [created] = admin.create_topics([NewTopic(topic, 3, 3)]).values()
+    await trio.to_thread.run_sync(created.result)
 
 
 async def topics(bootstrap: str) -> set[str]:
