@@ -47,7 +47,13 @@ class RealBroker:
     directory: Path
     settings: Mapping[str, str] = field(factory=dict)
     port: int = field(factory=free_port)
-    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    processes: list[subprocess.Popen[bytes]] = field(factory=list, init=False)
+    """All of them since the first start."""
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process that was started last."""
+        return self.processes[-1]
 
     @property
     def log(self) -> Path:
@@ -73,21 +79,19 @@ class RealBroker:
         lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(self.settings)).items()]
         (self.directory / "server.properties").write_text("".join(lines))
         (self.directory / "log4j.properties").write_text(_LOGGING)
-        self.process = process = spawn(_command(self.jars, self.directory), self.log)
+        self.processes.append(spawn(_command(self.jars, self.directory), self.log))
         with trio.move_on_after(START_SECONDS):
-            await _until_listening(process, self.port)
-        if process.poll() is not None or not await _listens(self.port):
+            await _until_listening(self.process, self.port)
+        if self.process.poll() is not None or not await _listens(self.port):
             raise RuntimeError(f"broker {self.id} does not listen: {self.log.read_text()[-2000:]}")
 
     def kill(self) -> None:
         """Kill it with SIGKILL."""
-        assert self.process is not None
         kill(self.process)
 
     async def terminate(self) -> int | None:
         """Stop it with SIGTERM, by SIGKILL if it takes too long, and return its exit code; None for the latter."""
         process = self.process
-        assert process is not None
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             with trio.move_on_after(STOP_SECONDS):

@@ -176,8 +176,9 @@ async def real_cluster(
                 await cluster.until_registered(*broker_ids)
             yield cluster
     finally:
-        for process in (*(broker.process for broker in brokers.values() if broker.process), *controllers.values()):
-            kill(process)
+        for processes in (*(broker.processes for broker in brokers.values()), controllers.values()):
+            for process in processes:
+                kill(process)
 
 
 def _start_controller(zookeeper: str, directory: Path, controller_id: int) -> subprocess.Popen[bytes]:
