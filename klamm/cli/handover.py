@@ -28,11 +28,11 @@ _SECONDS: Final = 30.0
 @zookeeper_option
 @patience_option(_SECONDS, "The time to wait for Kafka's controller.")
 def release(zookeeper: str, timeout: float, output: str) -> None:
-    """Give the office back to Apache Kafka's brokers, and wait until one of them is the controller.
+    """Give the office back to Apache Kafka's brokers.
 
-    From then on no controller of ours stands for election, running or started later, until `klamm controller
-    take-over`. Works as well when none of our controllers is alive. Lists the topics that name ours as a replica: move
-    these partitions, because Kafka's controller regards it as a dead broker.
+    Waits until one of them is the controller. From then on no controller of ours stands for election, running or
+    started later, until `klamm controller take-over`. Works as well when none of our controllers is alive. Lists the
+    topics that name ours as a replica: move these partitions, because Kafka's controller regards it as a dead broker.
     """
     done = _hand_over(handover.release, zookeeper, timeout)
     if output != "table":
@@ -58,9 +58,9 @@ def _listed(numbers: tuple[int, ...]) -> str:
 @zookeeper_option
 @patience_option(_SECONDS, "The time to wait for our controller.")
 def take_over(zookeeper: str, timeout: float, output: str) -> None:
-    """Order a controller that runs with --kafka to take office from Apache Kafka's own, and wait until it has.
+    """Take office from Apache Kafka's controller.
 
-    The order also ends what `klamm controller release` began. It is carried out once, and withdrawn if no controller
+    Orders one of our controllers that run with --kafka to do so, and waits until it has. The order also ends what `klamm controller release` began. It is carried out once, and withdrawn if no controller
     does so in time.
     """
     done = _hand_over(handover.take_over, zookeeper, timeout)
