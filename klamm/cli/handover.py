@@ -60,8 +60,8 @@ def _listed(numbers: tuple[int, ...]) -> str:
 def take_over(zookeeper: str, timeout: float, output: str) -> None:
     """Take office from Apache Kafka's controller.
 
-    Orders one of our controllers that run with --kafka to do so, and waits until it has. The order also ends what `klamm controller release` began. It is carried out once, and withdrawn if no controller
-    does so in time.
+    Orders one of our controllers that run with --kafka to do so, and waits until it has. The order also ends what
+    `klamm controller release` began. It is carried out once, and withdrawn if no controller does so in time.
     """
     done = _hand_over(handover.take_over, zookeeper, timeout)
     if output != "table":
