@@ -164,7 +164,7 @@ def resend(
     `state` is the context's description of the partition, None if it has no leadership; see `orders`.
     """
     here = tuple(r for r in context.assignment(tp).replicas if r in ids)
-    moved = (ReplicasMoved(tp, here, ReplicaPhase.ONLINE),)
+    moved = (ReplicasMoved(tp, context.existing(tp, here), ReplicaPhase.ONLINE),)
     return Step(facts=moved) if state is None else Step((tp,), (), moved, orders(context, tp, state, ids, empty))
 
 

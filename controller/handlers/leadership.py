@@ -340,7 +340,7 @@ def take_offline(
 def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], *, is_told: bool) -> Step:
     replicas = context.assignment(tp).replicas
     leaving = tuple([r for r in replicas if r in gone])
-    moved = ReplicasMoved(tp, leaving, ReplicaPhase.OFFLINE)
+    moved = ReplicasMoved(tp, context.existing(tp, leaving), ReplicaPhase.OFFLINE)
     alive = [r for r in leaving if r in context.brokers]
     shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
     stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()

@@ -336,7 +336,7 @@ def _ready_to_retire(context: ControllerContext, tps: Iterable[TopicPartition]) 
 def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
     """B4: remove RR from the ISR, under an epoch new to RR, so that RR accepts StopReplica (KAFKA-13972)."""
     target, removing = completed(context.assignment(tp)), context.assignment(tp).removing_replicas
-    moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in removing)
+    moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in context.existing(tp, removing))
     shrunk = elections.without_replicas(context.leadership[tp], removing, context.epoch)
     leadership = shrunk or context.leadership[tp]
     stop = stop_replicas(context, tp, removing, leadership, delete=False)
@@ -353,7 +353,8 @@ _LAST_PHASES = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL,
 def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
     removing = context.assignment(tp).removing_replicas
     stop = stop_replicas(context, tp, removing, context.leadership[tp], delete=True)
-    facts = tuple(ReplicaMoved((tp, r), phase) for r in removing for phase in _LAST_PHASES)
+    # A move whose last write failed deletes its replicas again.
+    facts = tuple(ReplicaMoved((tp, r), phase) for r in context.existing(tp, removing) for phase in _LAST_PHASES)
     return Step((tp,), facts=facts, publications=(stop,))
 
 

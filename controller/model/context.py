@@ -148,6 +148,10 @@ class ControllerContext:
         """Return whether a replica can still lead or follow: its broker is registered and its log is usable."""
         return broker_id in self.brokers and (tp, broker_id) not in self.on_offline_dirs
 
+    def existing(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
+        """Return those of a partition's `replicas` that have begun and that no move has deleted, in order."""
+        return tuple([r for r in replicas if (tp, r) in self.replica_phases])
+
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are online, in order."""
         able = tuple([r for r in replicas if r in self.brokers and r not in self.shutting_down])

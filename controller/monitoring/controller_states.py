@@ -13,7 +13,14 @@ class ControllerState(Enum):
     IDLE = (
         0,
         None,
-        ("DescribeCluster", "DescribeConfigs", "IncrementalAlterConfigs", "Metadata", "ReassignmentProgress"),
+        (
+            "AllocateProducerIds",
+            "DescribeCluster",
+            "DescribeConfigs",
+            "IncrementalAlterConfigs",
+            "Metadata",
+            "ReassignmentProgress",
+        ),
     )
     CONTROLLER_CHANGE = (1, "ControllerChange", ("Elect", "Reload", "SessionEnded"))
     BROKER_CHANGE = (

@@ -24,6 +24,8 @@ SERVICES = {("controller", "run"), ("broker", "run")}
 
 ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("state", "dump"): (),
+    ("controller", "release"): (),
+    ("controller", "take-over"): (),
     ("cluster", "describe"): (),
     ("broker", "list"): (),
     ("topic", "list"): (),

@@ -161,8 +161,8 @@ async def test_two_partitions_without_room_for_both_are_written_one_by_one(
 ) -> None:
     """The first takes three writes: its topic, the parent of the reassignment znodes, and the first of these."""
     await bench.start(ORIGIN, ORIGIN)
-    monkeypatch.setattr(reassignments, "weight_of", len)
-    monkeypatch.setattr(reassignments, "MAX_GROUP_BYTES", 3)
+    room = bench.context.config.request_limits.group
+    monkeypatch.setattr(reassignments, "weight_of", lambda writes: len(writes) * (room // 3))
     await bench.run(reassignments.begin(bench.context, dict.fromkeys(bench.context.partitions(), TARGET)))
     assert len(bench.context.reassigning) == 2
     assert await topic_versions(bench, ["orders"]) == [2]

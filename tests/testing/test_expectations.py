@@ -55,7 +55,7 @@ expect: {expect}
             "{passes: {orders-0: [{leader: 2}, {leader: 3}, {leader: 2}]}}",
             ["line 10: orders-0 did not pass through state 3 of 3"],
         ),
-        ("{never: {orders-0: {leader: 3, isr: [2, 3]}}}", []),
+        ("{never: {orders-0: {leader: 1, isr: [1, 2]}}}", []),
         ("{never: {orders-0: {leader: 3}}}", ["line 10: orders-0 was in a state that must never occur"]),
     ],
     ids=["path", "another path", "never", "after all"],
