@@ -15,7 +15,6 @@ import trio
 import klamm
 from controller.node.service import ControllerService
 from tests.cli.shell import run_klamm
-from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -34,12 +33,9 @@ def address(zookeeper: str, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def broker(address: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
+async def broker(kafka_jars: Path, address: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
     """Run a broker, which is its cluster's controller."""
-    found = jars.fetched(jars.RELEASE)
-    if found is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
-    async with real_broker(found, address, BROKER, tmp_path) as running:
+    async with real_broker(kafka_jars, address, BROKER, tmp_path) as running:
         async with open_zookeeper(address) as store:
             await until(partial(is_kafkas, store))
         yield running

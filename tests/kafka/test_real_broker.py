@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
@@ -38,11 +37,8 @@ BROKER_RESOURCE = 4
 
 
 @pytest.fixture
-async def broker(zookeeper: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
-    found = jars.fetched(jars.RELEASE)
-    if found is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
-    async with real_broker(found, f"{zookeeper}/kafka-{tmp_path.name}", 1, tmp_path) as running:
+async def broker(kafka_jars: Path, zookeeper: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
+    async with real_broker(kafka_jars, f"{zookeeper}/kafka-{tmp_path.name}", 1, tmp_path) as running:
         yield running
 
 

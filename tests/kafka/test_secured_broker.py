@@ -12,7 +12,6 @@ import trio
 from attrs import frozen
 
 import klamm
-from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
 from tests.kit.certificates import Authority, as_pkcs12, authority
 from transport.acls import CLUSTER, AclEntry, Operation, Pattern, PatternType
@@ -129,14 +128,11 @@ class Lab:
 
 
 @pytest.fixture
-async def lab(zookeeper: str, tmp_path: Path) -> AsyncIterator[Lab]:
-    found = jars.fetched(jars.RELEASE)
-    if found is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
+async def lab(kafka_jars: Path, zookeeper: str, tmp_path: Path) -> AsyncIterator[Lab]:
     address, known = f"{zookeeper}/kafka-{tmp_path.name}", authority(tmp_path / "known")
     async with open_zookeeper(address) as store:
         await add_users(store)
-        async with real_broker(found, address, 1, tmp_path, settings_of_broker(known)) as running:
+        async with real_broker(kafka_jars, address, 1, tmp_path, settings_of_broker(known)) as running:
             yield Lab(running, known, store)
 
 
@@ -225,11 +221,8 @@ async def test_the_credentials_that_a_broker_accepts_are_those_that_we_read(lab:
         assert known == scram.credential(scram.MECHANISMS[MECHANISM], password, user.encode(), 4096)
 
 
-async def test_a_secured_broker_lives_under_our_controller(zookeeper: str, tmp_path: Path) -> None:
+async def test_a_secured_broker_lives_under_our_controller(kafka_jars: Path, zookeeper: str, tmp_path: Path) -> None:
     """Each end logs in at the other: the controller gives orders, the broker asks for its controlled shutdown."""
-    found = jars.fetched(jars.RELEASE)
-    if found is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
     address, known = f"{zookeeper}/kafka-{tmp_path.name}", authority(tmp_path / "known")
     async with open_zookeeper(address) as store:
         await add_users(store)
@@ -246,7 +239,7 @@ async def test_a_secured_broker_lives_under_our_controller(zookeeper: str, tmp_p
             with trio.fail_after(30):
                 while not service.is_active:
                     await trio.sleep(0.05)
-            async with real_broker(found, address, 1, tmp_path, settings_of_broker(known)) as running:
+            async with real_broker(kafka_jars, address, 1, tmp_path, settings_of_broker(known)) as running:
                 lab = Lab(running, known, store)
                 async with lab.connected(lab.client("klamm", USERS["klamm"])) as connection:
                     # An order that is refused for want of an ACL is not lost.

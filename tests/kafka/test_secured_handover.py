@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.kafka import jars
 from tests.kafka.real_brokers import real_broker
 from tests.kafka.test_handover import BROKER, OURS, handed, is_kafkas, refused, until
 from tests.kit.jaas import CREDENTIALS, USER, java_options
@@ -24,16 +23,15 @@ US = ZooKeeperSecurity(CREDENTIALS, sasl=True)
 
 
 @pytest.fixture
-async def secured(zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+async def secured(
+    kafka_jars: Path, zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[str]:
     """Run a ZooKeeper and a broker that know the same password, and give the address of their cluster."""
     assert zookeeper, "the fixture tells that there is a Java to run a server with SASL"
-    found = jars.fetched(jars.RELEASE)
-    if found is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
     monkeypatch.setenv("JDK_JAVA_OPTIONS", java_options(tmp_path))
     async with development_zookeeper(tmp_path / "zookeeper") as server:
         address = f"{server.address}/secured"
-        async with real_broker(found, address, BROKER, tmp_path, {"zookeeper.set.acl": "true"}):
+        async with real_broker(kafka_jars, address, BROKER, tmp_path, {"zookeeper.set.acl": "true"}):
             monkeypatch.delenv("JDK_JAVA_OPTIONS")
             yield address
 

@@ -58,7 +58,7 @@ def bare(plan: RunPlan) -> RunPlan:
 
 @pytest.mark.parametrize("feature", FEATURES, ids=[feature.name for feature in FEATURES])
 def test_whatever_a_feature_draws_reads_back_as_it_was_written(feature: Feature) -> None:
-    plan = bare(draw(1))
+    plan = bare(draw(6))
     partitions = topology.partitions_of(plan.topics)
     draws = [feature.draw(generator(seed, feature.name), plan.settings, partitions, 20.0) for seed in range(10)]
     happenings = sorted((each for drawn in draws for each in drawn), key=attrgetter("at"))
