@@ -8,6 +8,7 @@ import trio
 from tests.simulation.ensembles import LATENCY, MOMENT, World, data, on_ensemble, outcome, replay
 from tests.store.events import CONNECTED, EXPIRED, SUSPENDED, Events, changed, created
 from transport.store.protocol import Conflict, Create, Delete, MetadataStore, Set, StoreEvent, StoreUnavailable
+from transport.store.tree import Access
 
 LAG = 15.0
 
@@ -131,6 +132,17 @@ async def test_a_lagging_follower_reads_what_was_and_fires_late(world: World) ->
 
         await events.expect(changed("/a"))
         assert LAG <= trio.current_time() - start <= LAG + MOMENT
+        assert await data(behind, "/a") == b"new"
+
+
+@on_ensemble(servers=2)
+async def test_a_lagging_follower_applies_what_was_permitted_before_an_acl_forbade_it(world: World) -> None:
+    async with world.session("a", 1) as ahead, world.session("b", 2) as behind:
+        await ahead.multi([Create("/a", b"old")])
+        world.ensemble.set_lag(2, LAG)
+        await ahead.multi([Set("/a", b"new", 0)])
+        world.ensemble.allow("/a", Access.READ)
+        await trio.sleep(LAG + MOMENT)
         assert await data(behind, "/a") == b"new"
 
 
