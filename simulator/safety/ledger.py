@@ -22,7 +22,9 @@ from transport.messages import Record
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 
 _LATE_SECONDS: Final = 60.0
-"""Seconds after an unclean election in which producers may still receive acknowledgements of lost records."""
+"""Seconds after an unclean election, or after a topic of the same name, in which producers may still receive
+acknowledgements of records that are lost.
+"""
 
 _KNOWN_SECONDS: Final = 5.0
 """Seconds after which a controller knows that a broker has registered."""
@@ -41,7 +43,7 @@ class _Account:
     joined: dict[int, str] = field(factory=dict)
     """The members of the ISR, and the storage id that each had when it joined."""
 
-    unclean_until: float = 0.0
+    late_until: float = 0.0
 
 
 @define
@@ -63,7 +65,7 @@ class Ledger:
         if after is None or after.leadership is None or self.partitions.is_exempt(change.tp.topic):
             return
         tp, leader = change.tp, after.leadership.leader
-        account = self._accounts.setdefault((tp, after.topic_id), _Account())
+        account = self._opened(tp, after.topic_id)
         led_before = before.leadership if before is not None and change.is_of_one_topic else None
         if led_before is not None and change.is_a_controllers:
             yield from self._disregarded(account, tp, led_before, after.leadership)
@@ -106,13 +108,13 @@ class Ledger:
         partition = self.partitions.get(tp)
         if partition is None or partition.leadership is None or self.partitions.is_exempt(tp.topic):
             return
-        account = self._accounts.setdefault((tp, partition.topic_id), _Account())
+        account = self._opened(tp, partition.topic_id)
         new = dict(enumerate(values, base_offset))
         for member in partition.leadership.isr:
             lost = self._first_lost_of(new, tp, partition.topic_id, member)
             if lost is not None and not self._is_excused(account, member):
-                # The acknowledgement may be from before a recent unclean election, which lost the record.
-                if trio.current_time() < account.unclean_until:
+                # It may be from before an unclean election, or of a deleted topic whose leader has not heard of that.
+                if trio.current_time() < account.late_until:
                     return
                 yield f"the record of {tp} at offset {lost} was acknowledged, but broker {member} in the ISR lacks it"
         for offset, value in new.items():
@@ -148,6 +150,14 @@ class Ledger:
             if partition is not None and is_there and not self.partitions.is_exempt(tp.topic):
                 yield from self._differences(account, tp, partition)
 
+    def _opened(self, tp: TopicPartition, topic_id: str) -> _Account:
+        """Return the account of a partition of a topic id; a new one if there is none yet."""
+        if (tp, topic_id) not in self._accounts:
+            has_namesake = any(known == tp for known, _ in self._accounts)
+            late_until = trio.current_time() + _LATE_SECONDS if has_namesake else 0.0
+            self._accounts[tp, topic_id] = _Account(late_until=late_until)
+        return self._accounts[tp, topic_id]
+
     def _account(self, tp: TopicPartition, topic_id: str, member: int) -> _Account | None:
         """Return the acknowledged records if a broker is in the ISR and must have them, else None."""
         account = self._accounts.get((tp, topic_id))
@@ -176,7 +186,7 @@ class Ledger:
         self.unclean_elections += 1
         self.written_off += len(account.values) - len(kept)
         account.values, account.end = kept, max(kept, default=-1) + 1
-        account.unclean_until = trio.current_time() + _LATE_SECONDS
+        account.late_until = trio.current_time() + _LATE_SECONDS
         account.joined = {}
 
     def _first_lost(self, account: _Account, tp: TopicPartition, topic_id: str, broker_id: int) -> int | None:

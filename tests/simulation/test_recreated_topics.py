@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from klamm.testing import open_cluster
+from klamm.testing import open_cluster, run_scenario
 from klamm.testing.actions import (
     Allow,
     CannotBeDone,
@@ -108,3 +108,24 @@ async def test_a_closed_topic_is_left_as_it_is() -> None:
         with pytest.raises(CannotBeDone, match="its ACL forbids it"):
             AGAIN.on(cluster)
         assert (topic_id(cluster), cluster.partition("orders-0") is None) == (before, False)
+
+
+ACKNOWLEDGED_BY_THE_FORMER_LEADER = """
+seed: 53153
+in_order: false
+cluster: {brokers: 2, controllers: 1}
+topics: {t0: [[1]]}
+load: {per_second: 1, partitions: [t0-0]}
+lasts: 2
+events:
+  - at: 0
+    reassign: {t0-0: [2]}
+  - at: 1
+    suspend: 2
+  - at: 1
+    recreate_topic: {t0: [[1]]}
+"""
+
+
+def test_the_leader_of_the_former_topic_may_acknowledge_a_record() -> None:
+    assert run_scenario(ACKNOWLEDGED_BY_THE_FORMER_LEADER) == []
