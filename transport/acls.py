@@ -64,7 +64,7 @@ class PatternType(Enum):
 
 @frozen
 class Pattern:
-    """What an ACL is about. The literal name `*` means every resource of the type."""
+    """The resource that an ACL is about. The literal name `*` means every resource of the type."""
 
     type: PatternType
     resource: Resource

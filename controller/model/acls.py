@@ -1,4 +1,4 @@
-"""What Kafka's ACLs allow, by the rules of its AclAuthorizer.
+"""The permissions that Kafka's ACLs give, by the rules of its AclAuthorizer.
 
 - Super users may do everything.
 - The ACLs of a resource are those of its name, those of each prefix of it, and those of `*`.

@@ -51,7 +51,7 @@ class AclAuthorizer:
         """The notifications whose changes have been read; None if everything has to be read."""
 
         self._sessions = 0
-        """How often the session has changed."""
+        """The number of times that the session has changed."""
 
         self._awake = trio.Event()
 

@@ -1,4 +1,4 @@
-"""How a controller stands for election: in a cluster of our own brokers, or among Apache Kafka's."""
+"""The two ways to stand for election: in a cluster of our own brokers, and among Apache Kafka's."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _WATCHED_BELOW: Final[dict[str, Callable[[str], events.ControllerEvent]]] = {
 """By parent path: makes the event for a change of the child with a given name."""
 
 _OF_OTHERS: Final = (kafka_acls.CHANGES, kafka_acls.EXTENDED_CHANGES)
-"""What an authorizer watches in the same session."""
+"""The watches of an authorizer in the same session."""
 
 
 def event_for(path: str) -> events.ControllerEvent | None:

@@ -263,7 +263,7 @@ class AdminRequest:
         self._controllers.append(controller_id)
 
     def answered(self, operations: Operations) -> None:
-        """Record the operations that the answer tells of."""
+        """Record the operations that the answer reports."""
         answered = self.history.tick()
         # A controller that is deposed answers from what it knew when it was.
         asked = min([self.invoked, *map(self.history.lost_office, self._controllers)])

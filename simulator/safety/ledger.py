@@ -22,8 +22,9 @@ from transport.messages import Record
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 
 _LATE_SECONDS: Final = 60.0
-"""Seconds after an unclean election, or after a topic of the same name, in which producers may still receive
-acknowledgements of records that are lost.
+"""Seconds in which producers may still receive acknowledgements of records that are lost.
+
+They begin with an unclean election, or with a topic that takes the name of a deleted one.
 """
 
 _KNOWN_SECONDS: Final = 5.0

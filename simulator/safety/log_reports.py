@@ -1,4 +1,4 @@
-"""Which replicas brokers have reported to be unable to use, as a controller knows it (KIP-112).
+"""The replicas that brokers have reported to be unable to use, as a controller knows it (KIP-112).
 
 A broker reports that in its answer to LeaderAndIsr. A controller collects answers, and takes them over in a round that
 names the partitions but not the broker. If more than one broker may be meant, the replicas are in doubt from then on.

@@ -127,7 +127,7 @@ async def test_after_a_lost_connection_all_is_read_again(memory: MemoryZooKeeper
     async with following(store) as authorizer, memory.session() as other:
         memory.disconnect(store.session_id)
         await other.multi([Create(acls.path_of(LITERAL), acls.encode_entries([ALLOWED]))])
-        # No notification tells of it, as after a quarter of an hour.
+        # The notification is gone, as after a quarter of an hour.
         assert not acts(authorizer)
         memory.reconnect(store.session_id)
         await wait_all_tasks_blocked()

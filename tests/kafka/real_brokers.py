@@ -57,7 +57,7 @@ class RealBroker:
 
     @property
     def log(self) -> Path:
-        """What the broker has logged."""
+        """The text that the broker has logged."""
         return self.directory / "broker.log"
 
     @property

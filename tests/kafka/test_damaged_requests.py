@@ -1,4 +1,4 @@
-"""What arrives damaged at the controller's listener for brokers ends the connection at most, never the office."""
+"""A damaged request at the controller's listener for brokers ends its connection at most, never the office."""
 
 from __future__ import annotations
 

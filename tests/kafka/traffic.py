@@ -1,11 +1,11 @@
-"""What a real client of Kafka's writes and reads, with librdkafka."""
+"""Records that a real client of Kafka's writes and reads, with librdkafka."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -42,20 +42,12 @@ class Written:
         self.longest_wait = max(self.longest_wait, message.latency() or 0.0)
 
 
-@asynccontextmanager
-async def writing(bootstrap: str, topic: str) -> AsyncIterator[Written]:
+def writing(bootstrap: str, topic: str) -> AbstractAsyncContextManager[Written]:
     """Write records to a topic until the end of the block, which waits for the last acknowledgement.
 
     The block begins when the first record has been acknowledged.
     """
-    written, is_over = Written(), threading.Event()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(trio.to_thread.run_sync, _write, bootstrap, topic, written, is_over))
-        try:
-            await until_more(written, 1)
-            yield written
-        finally:
-            is_over.set()
+    return _until_the_end(partial(_write, bootstrap, topic))
 
 
 async def write(bootstrap: str, topic: str, count: int) -> Written:
@@ -78,15 +70,19 @@ def _write(bootstrap: str, topic: str, written: Written, is_over: threading.Even
     written.errors += ["not acknowledged in time"] * left
 
 
-@asynccontextmanager
-async def committing(bootstrap: str, topic: str) -> AsyncIterator[Written]:
+def committing(bootstrap: str, topic: str) -> AbstractAsyncContextManager[Written]:
     """Write to a topic in transactions until the end of the block, and take the values of those that were committed.
 
     The block begins when the first transaction has been committed.
     """
+    return _until_the_end(partial(_commit, bootstrap, topic))
+
+
+@asynccontextmanager
+async def _until_the_end(work: Callable[[Written, threading.Event], None]) -> AsyncIterator[Written]:
     written, is_over = Written(), threading.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(trio.to_thread.run_sync, _commit, bootstrap, topic, written, is_over))
+        nursery.start_soon(partial(trio.to_thread.run_sync, work, written, is_over))
         try:
             await until_more(written, 1)
             yield written

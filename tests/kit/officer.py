@@ -1,4 +1,4 @@
-"""What stands for election among Kafka's brokers: a controller of ours that does nothing in office, and a broker."""
+"""The parties of an election among Kafka's brokers: a controller of ours that does nothing in office, and a broker."""
 
 from __future__ import annotations
 

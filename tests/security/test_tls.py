@@ -45,7 +45,7 @@ def tls(pem: Path | None, trusted: Path | None, client_auth: ClientAuth = Client
 
 @frozen
 class Result:
-    """What came of a connection: what the server heard from whom, and what each end was told."""
+    """The outcome of a connection: the client and its words as the server heard them, and the news of each end."""
 
     heard: list[tuple[Principal, bytes]]
     server_told: list[str]

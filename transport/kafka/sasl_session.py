@@ -39,7 +39,7 @@ class SaslSession:
 
     @property
     def answers(self) -> Mapping[type[Message], Callable[[int, Any], Awaitable[Message]]]:
-        """What answers the requests of SASL, given their version."""
+        """The handlers of the requests of SASL, given their version."""
         return {SaslHandshakeRequest: self._handshake, SaslAuthenticateRequest: self._authenticate}
 
     async def respond(self, message: bytes) -> bytes:

@@ -40,7 +40,7 @@ _BEFORE_LOGIN: Final = frozenset(
 )
 
 _UNKNOWN: Final = Caller("")
-"""Who has not said anything about itself."""
+"""A client that has not said anything about itself."""
 
 _log = get_logger(__name__)
 

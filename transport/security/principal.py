@@ -32,7 +32,7 @@ class Principal:
 
 
 ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
-"""Who has not been asked for its name."""
+"""The principal of a client that has not been asked for its name."""
 
 
 def parse_principal(text: str) -> Principal:

@@ -36,7 +36,7 @@ _SALT_BYTES: Final = 16
 
 @frozen
 class SaslLogin:
-    """What a client logs in with."""
+    """The credentials that a client logs in with."""
 
     mechanism: str
     login: Login

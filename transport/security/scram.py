@@ -40,7 +40,7 @@ _ITERATIONS: Final = re.compile(r"[0-9]{1,9}")
 
 @frozen
 class ScramCredential:
-    """What a server keeps of a user's password."""
+    """The form in which a server keeps a user's password."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)

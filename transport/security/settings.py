@@ -52,7 +52,7 @@ _IGNORED: Final = (
     *("sasl.login.", "sasl.client.callback.handler.class", "sasl.server.", "sasl.kerberos.", "sasl.oauthbearer."),
     *("security.providers", "security.inter.broker.protocol", "sasl.mechanism."),
 )
-"""What only Java has, or other mechanisms need: the beginnings of names."""
+"""The beginnings of the names of settings that only Java has, or that other mechanisms need."""
 
 _PREFIXES: Final = ("ssl.", "sasl.", "security.")
 
@@ -64,7 +64,7 @@ _WITH_SASL: Final = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol
 
 @frozen
 class AuthorizerSettings:
-    """Who may do what: everybody everything, unless Kafka's ACLs are enabled."""
+    """The permissions in effect: everybody may do everything, unless Kafka's ACLs are enabled."""
 
     is_enabled: bool = False
     super_users: frozenset[Principal] = frozenset()
@@ -82,7 +82,7 @@ class Security:
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     tls: Tls = _NO_TLS
     login: SaslLogin | None = None
-    """What to log in with at servers; None for none."""
+    """The credentials for logging in at servers; None for none."""
 
     mechanisms: tuple[str, ...] = ()
     """The mechanisms of SASL that clients may use."""

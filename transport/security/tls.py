@@ -37,7 +37,7 @@ _VERIFY: Final = MappingProxyType(
 
 @frozen
 class Tls:
-    """What the settings `ssl.*` ask for. Without a trust store, the system's authorities are trusted."""
+    """The TLS that the settings `ssl.*` ask for. Without a trust store, the system's authorities are trusted."""
 
     keystore: Store | None = None
     truststore: Store | None = None
@@ -92,7 +92,7 @@ _VERIFY_FAULTS: Final = MappingProxyType(
         21: _NO_AUTHORITY,
     }
 )
-"""What OpenSSL's codes of a certificate's verification say (X509_V_ERR)."""
+"""The meanings of OpenSSL's codes of a certificate's verification (X509_V_ERR)."""
 
 _REASONS: Final = MappingProxyType(
     {

@@ -36,7 +36,7 @@ _FAILURES: Final = (
     trio.TooSlowError,
     trio.BrokenResourceError,
 )
-"""What ends the attempt to connect."""
+"""The errors that end the attempt to connect."""
 
 
 class Connection:

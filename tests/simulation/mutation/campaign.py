@@ -40,7 +40,7 @@ TEST_SECONDS: Final = 300.0
 
 @frozen
 class Fate:
-    """What became of a mutant: the first seed that failed, if any, and whether the tests did; None if not run."""
+    """The fate of a mutant: the first seed that failed, if any, and whether the tests did; None if not run."""
 
     seed: int | None
     by: str
@@ -49,7 +49,7 @@ class Fate:
 
     @property
     def killed_by(self) -> str:
-        """What killed the mutant first: "seeds", "tests", or "nothing"."""
+        """The killer of the mutant: "seeds", "tests", or "nothing"."""
         if self.seed is not None:
             return "seeds"
         return "tests" if self.tests_failed else "nothing"

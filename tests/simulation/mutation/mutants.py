@@ -37,11 +37,11 @@ class Mutant:
     node: int
     variant: int
     nth: int
-    """Which of the changes of this kind of this text in its function, counted from 1."""
+    """The position among the changes of this kind to this text in its function, counted from 1."""
 
     @property
     def name(self) -> str:
-        """What tells it from all others, and remains when other lines change."""
+        """The name, unlike all others, which remains when other lines change."""
         count = f" #{self.nth}" if self.nth > 1 else ""
         return f"{self.path} {self.function} {self.kind}: {self.text}{count}"
 
