@@ -114,19 +114,19 @@ def write_assignments(
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
         later = []
         for tp in pending:
-            # The multi of this topic is full: the partition is written in the next attempt.
             if len(by_topic[tp.topic]) == MAX_PARTITIONS:
-                later.append(tp)
+                later.append(tp)  # the multi of this topic is full
             elif (assignment := wanted(tp)) != context.assignment(tp):
                 by_topic[tp.topic][tp] = assignment
         steps = []
         for name_of_topic, assignments in by_topic.items():
             if assignments:
                 steps.append(_largest_step(context, name_of_topic, assignments, alongside))
-                # What did not fit into the multi is written in the next attempt.
-                later += list(assignments)[len(steps[-1].subjects) :]
+                later += list(assignments)[len(steps[-1].subjects) :]  # what did not fit into the multi
         refused = yield from change(name, steps)
-        again = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
+        # No other znode tells whether a write of the topic alone took effect whose answer was lost.
+        alone = {tp: by_topic[tp.topic][tp] for step in refused if len(step.writes) == 1 for tp in step.subjects}
+        again = yield from _read_again(context, [tp for step in refused for tp in step.subjects], alone)
         return [*again, *later]
 
     yield from until_none_is_left(name, tps, write)
@@ -223,11 +223,13 @@ def _surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssig
     return tuple(r for r in context.online(tp, new.replicas) if r in isr)
 
 
-def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
+def _read_again(
+    context: ControllerContext, tps: Sequence[TopicPartition], in_doubt: Mapping[TopicPartition, ReplicaAssignment]
+) -> Rounds[list[TopicPartition]]:
     """Reload the state that refused steps depend on; return the partitions that still have all of it."""
     if not tps:
         return []
-    found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)))
+    found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)), in_doubt)
     yield from strays.load(context)
     closed = yield from reassignment_znodes.settle(context, found)
     there = [tp for tp in tps if tp.topic in found and tp.topic not in closed]
@@ -247,8 +249,7 @@ def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Roun
         for tp in pending:
             assignment = context.assignment(tp)
             leadership = elections.next_epoch(context.leadership[tp], context.epoch)
-            new = beginners(assignment, leadership.isr)
-            told = tell(context, tp, leadership, assignment.replicas, new=new)
+            told = tell(context, tp, leadership, assignment.replicas, new=beginners(assignment, leadership.isr))
             steps.append(leadership_step(tp, leadership, told))
         return steps
 
@@ -277,14 +278,13 @@ def finish_ready(context: ControllerContext, tps: Iterable[TopicPartition]) -> R
 
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
     """Remove the removing replicas of partitions whose ISR covers TRS."""
+
+    def retire(pending: Sequence[TopicPartition]) -> list[Step]:
+        return [_retire(context, tp) for tp in _ready_to_retire(context, pending)]
+
     yield from change("B1", [_online(context, tp) for tp in tps])
     led = yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
-    retired = yield from write_leadership(
-        context,
-        "B4",
-        _ready_to_retire(context, led),
-        lambda pending: [_retire(context, tp) for tp in _ready_to_retire(context, pending)],
-    )
+    retired = yield from write_leadership(context, "B4", _ready_to_retire(context, led), retire)
     # Looked at again after each round: a write that the store refused was decided again, perhaps with another leader.
     ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from attrs import evolve
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicClo
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
-from transport.metadata import LEADER_DURING_DELETE, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import FORBIDDEN, Set
 
@@ -51,12 +52,16 @@ def partition_modifications(context: ControllerContext, name: str, new_ids: Iter
     yield from start_partitions(context, added)
 
 
-def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
+def refresh_topics(
+    context: ControllerContext,
+    names: Sequence[str],
+    in_doubt: Mapping[TopicPartition, ReplicaAssignment] = MappingProxyType({}),
+) -> Rounds[list[str]]:
     """Read known topics again, and watch them; return those that still exist and can be decoded.
 
     Others may only add partitions: known assignments and the id are kept, and written back at once if they were
     overwritten (KAFKA-9038, KAFKA-14190), or the next controller would not know them. A topic with a different id is a
-    new topic of which nothing is known.
+    new topic of which nothing is known. Our own writes `in_doubt` may have taken effect without an answer.
     """
     there: list[str] = []
 
@@ -69,6 +74,7 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
         }
         # Another id: the topic was deleted and created again while we did not look.
         others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
+        yield from _recognise(context, topics, in_doubt)
         placed = yield from own_replicas.replaced(context, topics)
         taken_over = {
             name: _take_over(context, name, topics[name], placed[name], found[name].stat.version) for name in topics
@@ -81,6 +87,24 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
 
     yield from until_none_is_left("topics", names, refresh)
     return there
+
+
+def _recognise(
+    context: ControllerContext,
+    topics: Mapping[str, formats.TopicZnode],
+    in_doubt: Mapping[TopicPartition, ReplicaAssignment],
+) -> Rounds[None]:
+    """Take assignments for known that we wrote without an answer, and that the store has."""
+
+    def written(name: str, topic: formats.TopicZnode) -> Step:
+        ours = {tp.partition: assignment for tp, assignment in in_doubt.items() if tp.topic == name}
+        landed = {number: ours[number] for number in ours if topic.partitions.get(number) == ours[number]}
+        known = context.topics[name]
+        partitions = {**known.znode.partitions, **landed}
+        return Step(facts=(TopicWritten(name, evolve(known.znode, partitions=partitions), known.version),))
+
+    names = dict.fromkeys(tp.topic for tp in in_doubt if tp.topic in topics)
+    yield from change("observed", [written(name, topics[name]) for name in names])
 
 
 def _take_over(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 import trio
-from attrs import evolve
+from attrs import define, evolve
 from structlog.testing import capture_logs
 
 from controller.events import BrokerChange, PartitionModifications, TopicChange, ZkPartitionReassignment
@@ -15,11 +15,12 @@ from controller.handlers.leadership import ControllerMoved, refresh
 from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler, delete_topic, set_assignments, set_state
+from tests.kit.passing_store import PassingStore
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import Fenced
-from transport.store.protocol import Create, Delete, Op, Set
+from transport.store.protocol import Committed, ConnectionLost, Create, Delete, Op, Set, Znode
 
 ORIGIN, TARGET, BOTH = (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)
 SECOND = TopicPartition("orders", 1)
@@ -160,6 +161,41 @@ async def test_partitions_added_while_a_move_is_written_are_kept_and_started(ben
     # The watch says so later.
     await bench.handle(PartitionModifications("orders"))
     assert (await bench.read_state(SECOND)).leader == 2
+
+
+@define
+class Unanswered(PassingStore):
+    """A session that loses the answer of the first multi that writes `path`, and whose znode others write then."""
+
+    path: str
+    edit: Callable[[Znode | None], Op]
+    done: bool = False
+
+    async def multi(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing."""
+        committed = await super().multi(ops)
+        if not self.done and any(isinstance(op, Set) and op.path == self.path for op in ops):
+            self.done = True
+            [znode] = await self.store.read([self.path])
+            await self.store.multi([self.edit(znode)])
+            raise ConnectionLost("the answer is lost")
+        return committed
+
+
+@pytest.mark.requirement("D10")
+async def test_a_new_order_without_an_answer_is_kept_when_others_add_partitions(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    added = {1: ReplicaAssignment(ORIGIN)}
+    bench.runner.store = Unanswered(
+        bench.store, paths.topic("orders"), lambda znode: set_assignments("orders", znode, added)
+    )
+    assert (await bench.move(TP, (1, 3, 2))).error is ErrorCode.NONE
+    bench.runner.store = bench.store
+    expected = ReplicaAssignment((1, 3, 2))
+    assert await bench.read_assignment(TP) == bench.context.assignment(TP) == expected
+    # Brokers hear of the new order, and nothing writes it or the former one again.
+    assert {told.state.replicas for told in bench.seen.leader_and_isr() if told.state.tp == TP} == {(1, 3, 2)}
+    assert (await bench.znode(paths.topic("orders"))).stat.version == 2
 
 
 @pytest.mark.parametrize("event", [True, False], ids=["seen by the watch", "seen by a conflict"])
