@@ -1,12 +1,14 @@
-"""The jars of Apache Kafka, without which the tests on real brokers are skipped."""
+"""The jars of Apache Kafka, without which the tests on real brokers are skipped, and clusters of such brokers."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.kafka import jars
+from tests.kafka.real_cluster import RealCluster, real_cluster
 
 
 @pytest.fixture
@@ -16,3 +18,19 @@ def kafka_jars() -> Path:
     if found is None:
         pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
     return found
+
+
+@pytest.fixture(params=[jars.RELEASE, pytest.param("3.3.2", marks=pytest.mark.soak)])
+def release(request: pytest.FixtureRequest) -> str:
+    """Give the test a release of Kafka."""
+    name: str = request.param
+    if jars.fetched(name) is None:
+        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {name}")
+    return name
+
+
+@pytest.fixture
+async def cluster(zookeeper: str, tmp_path: Path, release: str) -> AsyncIterator[RealCluster]:
+    """Give the test three brokers under a controller that was there before them."""
+    async with real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release) as running:
+        yield running

@@ -61,9 +61,13 @@ class RealBroker:
         return self.directory / "broker.log"
 
     @property
-    def data(self) -> Path:
-        """The directory of its partitions."""
-        return self.directory / "data"
+    def log_dirs(self) -> tuple[Path, Path]:
+        """The directories of its partitions."""
+        return self.directory / "data-1", self.directory / "data-2"
+
+    def logs(self, topic: str) -> list[Path]:
+        """Return what it has of the partitions of a topic."""
+        return [path for directory in self.log_dirs for path in directory.glob(f"{topic}-*")]
 
     async def start(self) -> None:
         """Start it, and return when it listens.
@@ -74,7 +78,7 @@ class RealBroker:
             "broker.id": str(self.id),
             "zookeeper.connect": self.zookeeper,
             "listeners": f"PLAINTEXT://{HOST}:{self.port}",
-            "log.dirs": str(self.data),
+            "log.dirs": ",".join(map(str, self.log_dirs)),
         }
         lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(self.settings)).items()]
         (self.directory / "server.properties").write_text("".join(lines))

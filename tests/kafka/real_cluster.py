@@ -140,7 +140,7 @@ class RealCluster:
 
         async def are_gone() -> bool:
             await trio.lowlevel.checkpoint()
-            return not [path for id_ in broker_ids for path in self.brokers[id_].data.glob(f"{topic}-*")]
+            return not [path for id_ in broker_ids for path in self.brokers[id_].logs(topic)]
 
         await until(are_gone)
 

@@ -70,14 +70,14 @@ async def test_a_broker_of_3_9_takes_the_orders_of_a_controller(broker: RealBrok
         [topic] = (await metadata(client)).topics
         [partition] = topic.partitions
         assert (topic.name, topic.topic_id, partition.leader_id, partition.leader_epoch) == ("orders", TOPIC_ID, 1, 3)
-        assert (broker.log.parent / "data" / "orders-0").is_dir()
+        assert [log.name for log in broker.logs("orders")] == ["orders-0"]
         # Sent again, the same order is stale for the broker, and no refusal for us.
         again = await orders.call(LeaderAndIsrRequest(1001, EPOCH, -1, (item,)))
         assert [one.error for one in again.partitions] == [ErrorCode.NONE]
         stop = StopReplicaPartition("orders", TOPIC_ID, 0, 4, delete=True)
         stopped = await orders.call(StopReplicaRequest(1001, EPOCH, -1, (stop,)))
         assert [one.error for one in stopped.partitions] == [ErrorCode.NONE]
-        assert not (broker.log.parent / "data" / "orders-0").exists()
+        assert "orders-0" not in [log.name for log in broker.logs("orders")]
 
 
 async def test_a_deposed_controller_is_refused(broker: RealBroker) -> None:

@@ -5,51 +5,18 @@ The brokers keep three replicas of each partition and take records while two of 
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
-
-from tests.kafka import jars
+from tests.kafka.expectations import OFFSETS, elections, require_all_read, require_standbys
 from tests.kafka.real_cluster import FIRST, RealCluster, real_cluster
-from tests.kafka.traffic import Written, committing, create_topic, read, topics, until_more, write, writing
+from tests.kafka.traffic import committing, create_topic, topics, until_more, write, writing
 
 SECOND = 1002
 RECORDS = 10_000
 RECORDS_AFTER = 100
-OFFSETS = "__consumer_offsets"
-ELECTED = "successfully elected as the controller"
 SHUT_DOWN = "Controlled shutdown request returned successfully"
 STOPPED_BY_SIGTERM = 143
 """The exit code of a Java process that SIGTERM has ended in order."""
-
-
-@pytest.fixture(params=[jars.RELEASE, pytest.param("3.3.2", marks=pytest.mark.soak)])
-def release(request: pytest.FixtureRequest) -> str:
-    """Give the test a release of Kafka."""
-    name: str = request.param
-    if jars.fetched(name) is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {name}")
-    return name
-
-
-@pytest.fixture
-async def cluster(zookeeper: str, tmp_path: Path, release: str) -> AsyncIterator[RealCluster]:
-    """Give the test three brokers under a controller that was there before them."""
-    async with real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release) as running:
-        yield running
-
-
-async def require_all_read(cluster: RealCluster, topic: str, written: Written) -> None:
-    """Let a consumer group read a topic: each record that was acknowledged is there once."""
-    found = Counter(await read(cluster.bootstrap, topic, f"readers-of-{topic}"))
-    assert written.errors == []
-    assert found.keys() >= set(written.values)
-    assert set(found.values()) == {1}
-    waited = f"one waited for {written.longest_wait:.1f} s"
-    sys.stdout.write(f"{topic}: {len(written.values)} acknowledged, {waited}, {found.total()} read\n")
 
 
 async def test_brokers_live_under_our_controller(cluster: RealCluster) -> None:
@@ -111,16 +78,6 @@ async def test_the_office_goes_from_kafka_to_us_and_back(zookeeper: str, tmp_pat
             assert elections(cluster) == 2
             await until_more(orders, RECORDS_AFTER)
         await require_all_read(cluster, "orders", orders)
-
-
-def elections(cluster: RealCluster) -> int:
-    """Return how often a broker became the controller."""
-    return sum(broker.log.read_text().count(ELECTED) for broker in cluster.brokers.values())
-
-
-def require_standbys(cluster: RealCluster) -> None:
-    """Require that no broker has ever been the controller."""
-    assert elections(cluster) == 0
 
 
 async def lose_and_regain_a_leader(cluster: RealCluster) -> None:

@@ -1,0 +1,33 @@
+"""What holds of every cluster of real brokers under our controller, whatever happened to it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Final
+
+from tests.kafka.real_cluster import RealCluster
+from tests.kafka.traffic import Written, read
+
+OFFSETS: Final = "__consumer_offsets"
+_ELECTED: Final = "successfully elected as the controller"
+
+
+async def require_all_read(cluster: RealCluster, topic: str, written: Written) -> None:
+    """Let a consumer group read a topic: each record that was acknowledged is there once."""
+    found = Counter(await read(cluster.bootstrap, topic, f"readers-of-{topic}"))
+    assert written.errors == []
+    assert found.keys() >= set(written.values)
+    assert set(found.values()) == {1}
+    waited = f"one waited for {written.longest_wait:.1f} s"
+    sys.stdout.write(f"{topic}: {len(written.values)} acknowledged, {waited}, {found.total()} read\n")
+
+
+def elections(cluster: RealCluster) -> int:
+    """Return how often a broker became the controller."""
+    return sum(broker.log.read_text().count(_ELECTED) for broker in cluster.brokers.values())
+
+
+def require_standbys(cluster: RealCluster) -> None:
+    """Require that no broker has ever been the controller."""
+    assert elections(cluster) == 0
