@@ -5,7 +5,7 @@ Both ways end with a controller in office: an operator who has waited for the en
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -33,11 +33,12 @@ class HandoverRefused(Exception):
 
 @frozen
 class Release:
-    """The end of a release: Kafka's controller, and the partitions that name us as a replica, by topic."""
+    """The end of a release: Kafka's controller, ours before it, and partitions with a replica on one of ours."""
 
     kafka_controller: int
     our_id: int | None
     named: dict[str, tuple[int, ...]]
+    """The partitions by topic."""
 
 
 @frozen
@@ -66,7 +67,7 @@ async def release(store: MetadataStore, now_ms: int, timeout: float) -> Release:
         assert znodes.holder is not None
         if znodes.holder.writer is not Writer.KAFKA:
             raise HandoverRefused(f"the office is released, but {_foreign(znodes)}")
-        return Release(znodes.holder.controller_id, our_id, await topics_that_name(store, our_id))
+        return Release(znodes.holder.controller_id, our_id, await topics_that_name(store, await _ours(store, our_id)))
     raise HandoverRefused(
         f"the office is released, but no broker of Kafka's has taken it within {timeout:g} s:"
         " see whether a broker is alive; the first one elects itself"
@@ -112,8 +113,14 @@ async def _depose(store: MetadataStore) -> None:
             return
 
 
-async def topics_that_name(store: MetadataStore, broker_id: int | None) -> dict[str, tuple[int, ...]]:
-    """Return the partitions with this id among their replicas, by topic. Topics that cannot be decoded are left out."""
+async def _ours(store: MetadataStore, our_id: int | None) -> set[int | None]:
+    """Return the ids of all controllers of ours that have been in office, but for those that brokers have now."""
+    earlier = paths.numbers(await children_of(store, paths.CONTROLLER_IDS))
+    return {our_id, *earlier}.difference(paths.numbers(await children_of(store, paths.BROKER_IDS)))
+
+
+async def topics_that_name(store: MetadataStore, ids: Collection[int | None]) -> dict[str, tuple[int, ...]]:
+    """Return the partitions with a replica on one of these ids, by topic. Undecodable topics are left out."""
     names = await children_of(store, paths.TOPICS)
     named: dict[str, tuple[int, ...]] = {}
     for name, znode in zip(names, await store.read([paths.topic(name) for name in names]), strict=True):
@@ -123,7 +130,7 @@ async def topics_that_name(store: MetadataStore, broker_id: int | None) -> dict[
             topic = formats.decode_topic(name, znode.data)
         except formats.UndecodableZnode:
             continue
-        partitions = tuple(number for number, a in topic.partitions.items() if broker_id in a.replicas)
+        partitions = tuple(number for number, a in topic.partitions.items() if not set(a.replicas).isdisjoint(ids))
         if partitions:
             named[name] = partitions
     return named

@@ -18,7 +18,7 @@ from transport.log import get_logger
 from transport.store import paths
 from transport.store.formats import UndecodableZnode
 from transport.store.kafka_office import OfficeZnodes, Writer, read_office, registration_of
-from transport.store.protocol import Check, Conflict, Delete, MetadataStore, Rejected, children_of
+from transport.store.protocol import Check, Conflict, Create, Delete, MetadataStore, Rejected, children_of
 
 log = get_logger(__name__)
 
@@ -117,7 +117,7 @@ class AmongKafka:
             me = Candidate(self._controller_id, store.session_id, self._now_ms())
             match kafka_office.judge(znodes, me, held):
                 case Claim() as claim:
-                    won = await _take(store, claim)
+                    won = await _take(store, claim, self._controller_id)
                     if won is not None:
                         self._said = ""
                         return won
@@ -150,10 +150,14 @@ class AmongKafka:
         self._said = reason
 
 
-async def _take(store: MetadataStore, claim: Claim) -> Won | None:
+async def _take(store: MetadataStore, claim: Claim, controller_id: int) -> Won | None:
     """Take office; return None if another write came first. Raises ForeignCluster if an ACL is in the way."""
+    # Brokers may place replicas on this id as soon as it is in office, and for a while after that.
+    record = [paths.CONTROLLER_IDS, paths.controller_id(controller_id)]
+    found = await store.read(record)
+    missing = [Create(path) for path, znode in zip(record, found, strict=True) if znode is None]
     try:
-        await store.multi(claim.ops)
+        await store.multi((*claim.ops, *missing))
     except Conflict:
         return None
     except Rejected as rejected:

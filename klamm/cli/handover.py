@@ -32,7 +32,8 @@ def release(zookeeper: str, timeout: float, output: str) -> None:
 
     Waits until one of them is the controller. From then on no controller of ours stands for election, running or
     started later, until `klamm controller take-over`. Works as well when none of our controllers is alive. Lists the
-    topics that name ours as a replica: move these partitions, because Kafka's controller regards it as a dead broker.
+    topics that have a replica on one of ours: move these partitions, because Kafka's controller regards it as a dead
+    broker.
     """
     done = _hand_over(handover.release, zookeeper, timeout)
     if output != "table":
@@ -40,7 +41,7 @@ def release(zookeeper: str, timeout: float, output: str) -> None:
         return
     click.echo(f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
     if done.named:
-        click.echo(f"\nmove these partitions to other brokers, {done.our_id} is none:")
+        click.echo("\nmove these partitions to brokers: each has a replica on a controller of ours, which is none")
         print_table(("topic", "partitions"), [(name, _listed(numbers)) for name, numbers in done.named.items()])
 
 

@@ -145,7 +145,9 @@ async def test_where_nobody_was_in_office_there_is_nothing_to_release(store: Mem
 async def test_topics_that_name_our_id_are_listed(
     nursery: trio.Nursery, memory: MemoryZooKeeper, store: MemoryStore, session: MemoryStore
 ) -> None:
-    replicas = {"orders": [(1, 2), (1001, 2), (2, 1001)], "events": [(1, 2)]}
+    replicas = {"orders": [(1, 2), (1001, 2), (2, 1001)], "events": [(1, 2)], "earlier": [(1002, 1)]}
+    await ensure_paths(store, [paths.controller_id(1002), paths.controller_id(1)])
+    await store.multi([Create(paths.broker(1), b"{}", ephemeral=True)])
     for name, assigned in replicas.items():
         topic = formats.TopicZnode({number: ReplicaAssignment(ids) for number, ids in enumerate(assigned)})
         await store.multi([Create(paths.topic(name), formats.encode_topic(topic))])
@@ -153,7 +155,7 @@ async def test_topics_that_name_our_id_are_listed(
     await start(nursery, session)
     async with memory.session() as kafka:
         nursery.start_soon(stand_as_kafka, kafka)
-        assert (await release(store, 0, SOON)).named == {"orders": (1, 2)}
+        assert (await release(store, 0, SOON)).named == {"earlier": (0,), "orders": (1, 2)}
         nursery.cancel_scope.cancel()
 
 

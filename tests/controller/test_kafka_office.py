@@ -33,6 +33,7 @@ from transport.store.protocol import (
     WatchFired,
     WatchKind,
     Znode,
+    children_of,
     ensure_paths,
 )
 from transport.store.zookeeper import open_zookeeper
@@ -118,6 +119,13 @@ async def test_the_first_controller_of_a_cluster_holds_a_lock_and_a_controller_t
     assert epoch.data == b"1"
     assert epoch.stat.mzxid == holder.stat.czxid == lock.stat.czxid
     assert await store.read([paths.MIGRATION, paths.RELEASED]) == [None, None]
+
+
+async def test_the_ids_of_all_that_were_in_office_are_kept(open_store: OpenStore, store: MetadataStore) -> None:
+    for controller_id in (1001, 1002, 1001):
+        async with open_store() as session:
+            assert isinstance(await candidate(controller_id).elect(session, None), Won)
+    assert await children_of(store, paths.CONTROLLER_IDS) == ["1001", "1002"]
 
 
 async def test_the_office_that_we_hold_is_held(store: MetadataStore) -> None:

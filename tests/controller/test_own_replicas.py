@@ -8,15 +8,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import PartitionModifications, TopicChange
+from controller.events import BrokerChange, PartitionModifications, TopicChange
 from controller.handlers.failover import failover
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.kit import kafka_registrations
 from transport.metadata import LeaderAndIsr, Listener, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create
+from transport.store.protocol import Create, ensure_paths
 
 US = ENDPOINT.id
+EARLIER = US + 1
 
 
 @pytest.fixture
@@ -71,6 +72,19 @@ async def test_a_new_controller_finds_what_was_placed_on_it_while_there_was_none
     await register(kafka, None, None)
     assert await replicas(kafka) == [(2, 1)]
     assert kafka.context.leadership[TP].isr == (2, 1)
+
+
+async def test_earlier_controllers_are_no_replicas_either(kafka: Bench) -> None:
+    await ensure_paths(kafka.store, [paths.controller_id(EARLIER)])
+    await kafka.write_topic(TP.topic, (EARLIER, 1), (2, US, EARLIER), (2, 4))
+    await register(kafka, None, None, None)
+    assert await replicas(kafka) == [(3, 1), (2, 1, 3), (2, 4)]
+    # A broker that has the id now is one.
+    await kafka_registrations.register(kafka.store, EARLIER, Listener("PLAINTEXT", "h", 9092))
+    await kafka.handle(BrokerChange())
+    await kafka.write_topic("later", (EARLIER, 1))
+    await kafka.handle(TopicChange())
+    assert await replicas(kafka, "later") == [(EARLIER, 1)]
 
 
 async def test_partitions_that_are_added_are_placed_anew_as_well(kafka: Bench) -> None:

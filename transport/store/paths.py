@@ -35,6 +35,9 @@ OFFICE_LOCK: Final = "/klamm/office"
 RELEASED: Final = "/klamm/released"
 """Exists while none of our controllers may stand for election among Kafka's brokers."""
 
+CONTROLLER_IDS: Final = "/klamm/controller_ids"
+"""The parent of the ids of all controllers of ours that have been in office among Kafka's brokers."""
+
 TAKE_OVER: Final = "/klamm/take_over"
 """The order to take the office from Kafka's controller; who takes it deletes the order."""
 
@@ -114,6 +117,11 @@ def broker_config(broker_id: int | None) -> str:
 def controller_endpoint(controller_id: int) -> str:
     """Return the path of the ephemeral with a controller's address."""
     return f"{KLAMM_CONTROLLERS}/{controller_id}"
+
+
+def controller_id(id_: int) -> str:
+    """Return the path that lasts and says that the controller of this id has been in office among Kafka's brokers."""
+    return f"{CONTROLLER_IDS}/{id_}"
 
 
 def storage_id(broker_id: int) -> str:
