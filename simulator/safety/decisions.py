@@ -143,8 +143,10 @@ class Decisions:
             self._dues.committed(host, changes)
         for change in changes:
             self._follow(change)
-            if is_controller(host):
-                self._of(host).logs.left(change.tp, _left(change))
+            # Of a topic that is gone no controller keeps reports, even if somebody else has deleted it.
+            is_gone = change.before is not None and not change.is_of_one_topic
+            for each in self._knowledge if is_gone else [host] if is_controller(host) else ():
+                self._of(each).logs.left(change.tp, _left(change))
         self._follow_writes(host, ops)
 
     def _judge(self, change: PartitionChange, durable: Durable) -> Iterator[str]:
@@ -247,7 +249,9 @@ def _emptied(knowledge: Knowledge, durable: Durable) -> Iterator[int]:
 def _left(change: PartitionChange) -> tuple[int, ...]:
     """Return the brokers that a partition leaves."""
     before = () if change.before is None else change.before.assignment.replicas
-    return before if change.after is None else without(before, change.after.assignment.replicas)
+    if change.after is None or not change.is_of_one_topic:
+        return before
+    return without(before, change.after.assignment.replicas)
 
 
 def _title(host: str, step: ControllerStep) -> str:

@@ -11,6 +11,7 @@ from klamm.testing.actions import (
     CannotBeDone,
     Crash,
     CreateTopic,
+    FailDisk,
     HoldQueue,
     MarkForDeletion,
     Produce,
@@ -40,6 +41,11 @@ def topic_id(cluster: SimulatedCluster) -> str | None:
     return None if topic is None else topic.topic_id
 
 
+def leader(cluster: SimulatedCluster) -> int | None:
+    state = cluster.partition("orders-0")
+    return None if state is None else state.leader
+
+
 async def recreate_while_a_broker_is_away(cluster: SimulatedCluster) -> None:
     await create(cluster)
     Crash(2, noticed=True).on(cluster)
@@ -59,6 +65,17 @@ async def test_brokers_have_the_data_of_the_new_topic_only() -> None:
         logs = [log for broker in cluster.brokers.values() for log in broker.disk.logs.values()]
         assert [(log.topic_id, log.records) for log in logs] == [(topic_id(cluster), [])] * 4
         assert not cluster.world.safety.exempt.has_topic("orders")
+
+
+async def test_nobody_expects_the_controller_to_know_of_a_failed_directory_from_the_former_topic() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        FailDisk(1, directory=0, noticed=True).on(cluster)
+        await cluster.until(lambda: leader(cluster) == 2, what="the other leader")
+        # Broker 1 is elected again, and then says that it has no directory for the new topic either.
+        RecreateTopic((CreateTopic("orders", ((1, 2), (2, 3))),)).on(cluster)
+        await cluster.until(lambda: leader(cluster) == 2, what="the other leader of the new topic")
+        await cluster.settle()
 
 
 async def test_a_broker_that_was_away_deletes_the_old_data_before_it_follows() -> None:
