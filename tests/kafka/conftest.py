@@ -9,6 +9,7 @@ import pytest
 
 from tests.kafka import jars
 from tests.kafka.real_cluster import RealCluster, real_cluster
+from tests.kafka.releases import RELEASES, require_jars
 
 
 @pytest.fixture
@@ -20,12 +21,11 @@ def kafka_jars() -> Path:
     return found
 
 
-@pytest.fixture(params=[jars.RELEASE, pytest.param("3.3.2", marks=pytest.mark.soak)])
+@pytest.fixture(params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
-    """Give the test a release of Kafka."""
+    """Give the test a kind of cluster of Kafka's."""
     name: str = request.param
-    if jars.fetched(name) is None:
-        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {name}")
+    require_jars(name)
     return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from attrs import frozen
 from controller.admin.client import AdminClient, open_admin
 from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, kill
+from tests.kafka.releases import brokers_of
 from transport.child_process import spawn
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
@@ -156,10 +157,15 @@ async def real_cluster(
 ) -> AsyncIterator[RealCluster]:
     """Run brokers and a controller below a chroot that does not exist yet.
 
-    The controller `is_first`, and in office, or else starts after the brokers and stands by.
+    The controller `is_first`, and in office, or else starts after the brokers and stands by. `release` may be the name
+    of any kind of cluster.
     """
     clients = {id_: free_port() for id_ in broker_ids}
-    brokers = {id_: _broker(release, zookeeper, id_, directory, port) for id_, port in clients.items()}
+    kind = brokers_of(release)
+    brokers = {
+        id_: _broker(of, zookeeper, id_, directory, clients[id_], kind.settings)
+        for id_, of in zip(broker_ids, kind.first(len(broker_ids)), strict=True)
+    }
     addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
     controllers: dict[int, subprocess.Popen[bytes]] = {}
     try:
@@ -202,10 +208,12 @@ def _log(directory: Path, controller_id: int) -> Path:
     return directory / f"controller-{controller_id}.log"
 
 
-def _broker(release: str, zookeeper: str, broker_id: int, directory: Path, port: int) -> RealBroker:
+def _broker(
+    release: str, zookeeper: str, broker_id: int, directory: Path, port: int, of_kind: Mapping[str, str]
+) -> RealBroker:
     folder = directory / f"broker-{broker_id}"
     folder.mkdir()
     internal = free_port()
     addresses = f"INTERNAL://{HOST}:{internal},EXTERNAL://{HOST}:{port}"
-    settings = SETTINGS | {"listeners": addresses}
+    settings = SETTINGS | dict(of_kind) | {"listeners": addresses}
     return RealBroker(broker_id, jars.folder(release), zookeeper, folder, settings, internal)
