@@ -23,6 +23,7 @@ from controller.observation.commit_trace import CommitTrace
 from controller.observation.instruments import Instrument, Instruments
 from controller.observation.observer import Observer, Observers
 from transport.host import Host
+from transport.kafka.registration import is_controllers
 from transport.network import Network, TcpNetwork
 from transport.security.settings import AuthorizerSettings
 from transport.service_security import secured_for_service, security_of_service
@@ -134,9 +135,11 @@ def _open_instruments(config: ControllerConfig, host: Host, measurements: Measur
 
 async def _check(store: MetadataStore, config: ControllerConfig, network: Network, host: Host) -> None:
     await candidacy_of(config, host).require_eligible(store)
-    await ensure_paths(store, paths.PERSISTENT)
+    # Kafka's brokers before 3.0 do not start if the last block of ids is empty: they and the first request create it.
+    await ensure_paths(store, [path for path in paths.PERSISTENT if not (config.kafka and path == paths.PRODUCER_IDS)])
     [broker] = await store.read([paths.broker(config.controller_id)])
-    if broker is not None:
+    # A registration of a controller is left from an earlier process, or shows below to be a twin's.
+    if broker is not None and not is_controllers(config.controller_id, broker.data):
         id_ = config.controller_id
         raise ControllerIdInUse(f"id {id_} is that of a live broker: a controller needs one that no broker has")
     await _refuse_twin(store, config.controller_id, network)

@@ -14,6 +14,7 @@ import trio
 from attrs import define, field, frozen
 
 from transport.errors import ApiError, ErrorCode
+from transport.kafka.releases import Release
 from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, Request
 from transport.metadata import Stray, TopicPartition
 
@@ -253,6 +254,15 @@ class LeaderAndIsrResponseReceived(ControllerEvent):
     broker_epoch: int
     controller_epoch: int
     outcomes: Outcomes = field(factory=Outcomes, eq=False, repr=False)
+
+
+@frozen
+class BrokerReleaseSeen(ControllerEvent):
+    """A connection to a broker incarnation of Apache Kafka's has shown its release."""
+
+    broker_id: int
+    broker_epoch: int
+    release: Release
 
 
 # --- requests ---------------------------------------------------------------------------------------------------

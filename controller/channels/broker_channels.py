@@ -22,6 +22,7 @@ from transport.host import Host
 from transport.kafka.channel import BrokerConnection, encode_order
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.orders import Node, PackedStates
+from transport.kafka.releases import Release, release_of
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
@@ -33,6 +34,7 @@ log = get_logger(__name__)
 Told = Publication | Newest
 BrokerChannel = Channel[Sequence[Told], Request[object], object]
 OnResponse = Callable[[int, Request[object], object], None]
+OnRelease = Callable[[int, int, Release], None]
 
 
 @define
@@ -151,6 +153,9 @@ class BrokerChannels:
     node: Node | None = None
     """The controller as a node of a cluster of Kafka's; None if the brokers are ours."""
 
+    on_release: OnRelease = lambda *_: None
+    """Takes the release of a broker of Kafka's: its id, its epoch, and what a connection has shown."""
+
     _states: PackedStates = field(factory=PackedStates, init=False)
     _channels: dict[int, _Member] = field(factory=dict, init=False)
 
@@ -220,7 +225,7 @@ class BrokerChannels:
             self._channels.pop(broker_id).stop()
 
     def _connect(self, member: _Member) -> AbstractAsyncContextManager[PeerConnection[Request[object], object]]:
-        opening = self._open_kafkas if member.broker.is_kafkas else open_connection
+        opening = partial(self._open_kafkas, member.broker) if member.broker.is_kafkas else open_connection
         return opening(
             self.network,
             member.broker.host,
@@ -231,10 +236,18 @@ class BrokerChannels:
 
     @asynccontextmanager
     async def _open_kafkas(
-        self, network: Network, host: str, port: int, *, client_id: str, connect_timeout: float
+        self,
+        broker: BrokerRegistration,
+        network: Network,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        connect_timeout: float,
     ) -> AsyncIterator[BrokerConnection]:
         opening = open_kafka_connection(network, host, port, client_id=client_id, connect_timeout=connect_timeout)
         async with opening as connection:
+            self.on_release(broker.id, broker.epoch, release_of(connection.offered))
             yield BrokerConnection(connection, self._nodes, self._states)
 
     def _nodes(self) -> list[Node]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from controller.events import (
+    BrokerReleaseSeen,
     ControllerEvent,
     LeaderAndIsrResponseReceived,
     MetadataFailed,
@@ -14,6 +15,7 @@ from controller.events import (
     ReplicasNotDeleted,
 )
 from transport.errors import ApiError, ErrorCode
+from transport.kafka.releases import Release
 from transport.log import get_logger
 from transport.messages import (
     LeaderAndIsrRequest,
@@ -49,6 +51,10 @@ class BrokerResponses:
                 _log_refusals(broker_id, response)
                 failed = {item.tp for item in response.partitions if item.error is not ErrorCode.NONE}
                 self._deletions(broker_id, request, failed)
+
+    def release_seen(self, broker_id: int, broker_epoch: int, release: Release) -> None:
+        """Process what a connection has shown of a broker."""
+        self.tell(BrokerReleaseSeen(broker_id, broker_epoch, release))
 
     def _refused(self, broker_id: int, request: Request[object], error: ApiError) -> None:
         match request:

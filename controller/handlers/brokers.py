@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Sequence
 
 from attrs import evolve
 
-from controller.handlers import deletion, leadership, reassignments, storage, strays
+from controller.handlers import deletion, kafka_brokers, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from controller.model.state_machines import ReplicaPhase
-from transport.kafka.registration import decode_registration
+from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
 from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, TopicPartition
@@ -37,6 +37,7 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     yield from brokers_started(context, bounced, empty)
     yield from brokers_failed(context, dead)
     yield from _brokers_moved(context, registered.values())
+    yield from kafka_brokers.keep_registration(context)
 
 
 def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
@@ -78,7 +79,7 @@ def _read_registrations(context: ControllerContext, ids: Sequence[int]) -> Round
     found = yield from read((paths.broker(id_) for id_ in ids), watch=True)
     brokers = []
     for id_, znode in zip(ids, found, strict=True):
-        if znode is None:
+        if znode is None or is_controllers(id_, znode.data):
             continue
         try:
             brokers.append(_decode(context, id_, znode))

@@ -15,7 +15,9 @@ from attrs import Factory, define, field, frozen
 
 from controller.config import ControllerConfig
 from controller.model import facts
+from controller.model.deletion_progress import Deletion
 from controller.model.facts import Fact, Replica
+from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.replica_phases import ReplicaPhases
 from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
@@ -43,17 +45,6 @@ class KnownTopic:
 
     znode: TopicZnode
     version: int
-
-
-@define
-class Deletion:
-    """The progress of a topic's deletion: `left` are the replicas that may still have data.
-
-    `ineligible` are those of them whose broker is not alive or failed to delete them: the deletion waits for these.
-    """
-
-    left: dict[Replica, None]
-    ineligible: dict[Replica, None] = field(factory=dict)
 
 
 @define
@@ -103,6 +94,8 @@ class ControllerContext:
 
     config: ControllerConfig = Factory(lambda self: ControllerConfig(self.controller.id), takes_self=True)
     """The settings that the controller was started with."""
+
+    kafka: KafkaBrokers = field(factory=KafkaBrokers)
 
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
     """By topic. Dictionaries keyed by partition use these same objects as keys."""
@@ -218,10 +211,8 @@ class ControllerContext:
                 self._known_topic_changed(fact)
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
-            case facts.LogDirOffline() | facts.LogDirOnline():
-                self._log_dir_changed(fact)
             case _:
-                self._stray_changed(fact)
+                self._rare_changed(fact)
 
     def _broker_changed(self, fact: facts.BrokerFact) -> None:
         if isinstance(fact, facts.BrokerRegistered):
@@ -230,6 +221,7 @@ class ControllerContext:
             self.shutting_down[fact.broker_id] = None
         else:
             self._forget_replicas_of(fact.broker_id)
+            self.kafka.forget(fact.broker_id)
             self.brokers.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
 
@@ -250,6 +242,15 @@ class ControllerContext:
                 self.min_isrs[fact.topic] = fact.min_isr
             case facts.ReassignmentIdentified() if fact.tp in self.reassigning:
                 self.reassigning[fact.tp] = fact.identity
+
+    def _rare_changed(self, fact: facts.LogDirFact | facts.StrayFact | facts.KafkaFact) -> None:
+        match fact:
+            case facts.LogDirOffline() | facts.LogDirOnline():
+                self._log_dir_changed(fact)
+            case facts.ReleaseSeen() | facts.ControllerRegistered():
+                self.kafka.take(fact)
+            case _:
+                self._stray_changed(fact)
 
     def _log_dir_changed(self, fact: facts.LogDirFact) -> None:
         if isinstance(fact, facts.LogDirOffline):
@@ -387,13 +388,4 @@ class ControllerContext:
             self.replica_phases[replica] = phase
         deletion = self.deletions.get(replica[0].topic)
         if deletion is not None:
-            _note_deletion(deletion, replica, phase)
-
-
-def _note_deletion(deletion: Deletion, replica: Replica, phase: ReplicaPhase) -> None:
-    if phase is ReplicaPhase.DELETION_SUCCESSFUL:
-        deletion.left.pop(replica, None)
-    if phase is ReplicaPhase.DELETION_INELIGIBLE:
-        deletion.ineligible[replica] = None
-    else:
-        deletion.ineligible.pop(replica, None)
+            deletion.note(replica, phase)

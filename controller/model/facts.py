@@ -12,6 +12,7 @@ from attrs import frozen
 
 from controller.model.reassignment import ReassignmentIdentity
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from transport.kafka.releases import Release
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 
@@ -200,6 +201,21 @@ class DeletionAnswered:
     stray: Stray
 
 
+@frozen
+class ReleaseSeen:
+    """A connection to a live broker of Apache Kafka's has shown its release."""
+
+    broker_id: int
+    release: Release
+
+
+@frozen
+class ControllerRegistered:
+    """The controller has a registration of its own among Kafka's brokers, or has none."""
+
+    exists: bool
+
+
 BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
 TopicFact = TopicWritten | TopicClosed | TopicGone
 KnownTopicFact = DeletionStarted | MinIsrRead | ReassignmentIdentified
@@ -207,8 +223,17 @@ PartitionFact = LeadershipWritten | PartitionMoved | PartitionFound
 ReplicaFact = ReplicaMoved | ReplicasMoved
 LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
+KafkaFact = ReleaseSeen | ControllerRegistered
 Fact = (
-    BrokerFact | TopicFact | KnownTopicFact | ConfigChangesSeen | PartitionFact | ReplicaFact | LogDirFact | StrayFact
+    BrokerFact
+    | TopicFact
+    | KnownTopicFact
+    | ConfigChangesSeen
+    | PartitionFact
+    | ReplicaFact
+    | LogDirFact
+    | StrayFact
+    | KafkaFact
 )
 
 

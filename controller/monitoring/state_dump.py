@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
 from controller.monitoring import damage
-from transport.kafka.registration import decode_any_registration
+from transport.kafka.registration import decode_any_registration, is_controllers
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, Znode
@@ -67,7 +67,8 @@ async def _brokers(store: MetadataStore, faults: list[str]) -> Rows:
     [names] = await store.children([paths.BROKER_IDS])
     ids = sorted(paths.numbers(names or ()))
     found = await store.read([paths.broker(id_) for id_ in ids])
-    znodes = [(id_, znode) for id_, znode in zip(ids, found, strict=True) if znode is not None]
+    there = [(id_, znode) for id_, znode in zip(ids, found, strict=True) if znode is not None]
+    znodes = [(id_, znode) for id_, znode in there if not is_controllers(id_, znode.data)]
     brokers = [_sound(faults, decode_any_registration, id_, znode.data, znode.stat.czxid) for id_, znode in znodes]
     return [
         {"id": b.id, "host": b.host, "port": b.port, "rack": b.rack, "epoch": b.epoch} for b in brokers if b is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from attrs import define, field, frozen
@@ -17,8 +17,18 @@ from transport.host import Host
 from transport.log import get_logger
 from transport.store import paths
 from transport.store.formats import UndecodableZnode
-from transport.store.kafka_office import OfficeZnodes, Writer, read_office, registration_of
-from transport.store.protocol import Check, Conflict, Create, Delete, MetadataStore, Rejected, children_of
+from transport.store.kafka_office import Lock, OfficeZnodes, Writer, read_office, registration_of
+from transport.store.protocol import (
+    ANY_VERSION,
+    Check,
+    Conflict,
+    Create,
+    Delete,
+    MetadataStore,
+    Op,
+    Rejected,
+    children_of,
+)
 
 log = get_logger(__name__)
 
@@ -128,6 +138,7 @@ class AmongKafka:
                         return Standby(None, leaving.reason)
                 case Standby(reason=reason) as standby:
                     self._say(reason)
+                    await self._leave_the_brokers(store)
                     return standby
                 case Won() as won:
                     self._say(kafka_office.obstacle(znodes), "still in office, but no longer for long")
@@ -135,14 +146,25 @@ class AmongKafka:
 
     async def resign(self, store: MetadataStore, won: Won) -> None:
         """Give up the lock, and leave `/controller` as it is: stopping a process is no release."""
-        try:
-            await store.multi([Check(paths.CONTROLLER_EPOCH, won.version), Delete(paths.OFFICE_LOCK)])
-        except Conflict:
+        registration = await registration_of(store, self._lock_of(store))
+        if not await _did(
+            store, [Check(paths.CONTROLLER_EPOCH, won.version), *registration, Delete(paths.OFFICE_LOCK)]
+        ):
             return
         others = [id_ for id_ in await children_of(store, paths.KLAMM_CONTROLLERS) if id_ != str(self._controller_id)]
         if not others:
             cure = f"start a controller, or let Kafka's brokers elect one of theirs: {kafka_office.RELEASE}"
             log.warning("Kafka's brokers have no controller now: no other controller of ours stands by", cure=cure)
+
+    async def _leave_the_brokers(self, store: MetadataStore) -> None:
+        """Remove a registration that an office of ours in this session has left."""
+        registration = await registration_of(store, self._lock_of(store))
+        if registration:
+            await _did(store, registration)
+
+    def _lock_of(self, store: MetadataStore) -> Lock:
+        """Return the lock that we hold or held, as far as it says which registration is ours."""
+        return Lock(self._controller_id, store.session_id, ANY_VERSION)
 
     def _say(self, reason: str, what: str = "not standing for election") -> None:
         if reason and reason != self._said:
@@ -165,12 +187,18 @@ async def _take(store: MetadataStore, claim: Claim, controller_id: int) -> Won |
     return claim.won
 
 
-async def _leave(store: MetadataStore, znodes: OfficeZnodes, leaving: GiveUp) -> bool:
-    """Leave the office; return False if another write came first."""
-    ops = [*await registration_of(store, znodes.lock), *leaving.ops]
+async def _did(store: MetadataStore, ops: Sequence[Op]) -> bool:
+    """Commit operations; return False if another write came first."""
     try:
         await store.multi(ops)
     except Conflict:
+        return False
+    return True
+
+
+async def _leave(store: MetadataStore, znodes: OfficeZnodes, leaving: GiveUp) -> bool:
+    """Leave the office; return False if another write came first."""
+    if not await _did(store, [*await registration_of(store, znodes.lock), *leaving.ops]):
         return False
     if znodes.holder is None or znodes.holder.writer is not Writer.KLAMM:
         log.error("the office was taken away", reason=leaving.reason)

@@ -15,6 +15,7 @@ from controller.handlers import (
     deletion,
     deletion_markers,
     isr_changes,
+    kafka_brokers,
     leader_elections,
     leader_rebalance,
     log_dirs,
@@ -105,6 +106,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.ReassignmentProgress: _reading(moves_of),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---
+    events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),
     events.LeaderAndIsrResponseReceived: _answered,
     events.MetadataFailed: _reading(lambda _context: None),  # the retry is scheduled by `alarms`
     events.MetadataResend: _taking(brokers.resend_metadata, "broker_id", "broker_epoch"),

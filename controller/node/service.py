@@ -24,6 +24,7 @@ from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
 from controller.model.election_results import Standby, Won
+from controller.model.kafka_brokers import KafkaBrokers
 from controller.node import admission, alarms, controller_election, dispatch
 from controller.node.admission import Authorizer
 from controller.node.alarms import PendingAlarms
@@ -349,8 +350,9 @@ class ControllerService:
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:
             self._office.close()
-        context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config)
-        told = self.endpoint, won.epoch, BrokerResponses(self._queue.tell).take, self.node
+        kafka, responses = KafkaBrokers(() if self.node is None else self.node.listeners), BrokerResponses(self.tell)
+        context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config, kafka=kafka)
+        told = self.endpoint, won.epoch, responses.take, self.node, responses.release_seen
         channels = BrokerChannels(self._nursery, self.network, self.host, self.config, *told)
         self._instruments.took_office(context, channels)
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)

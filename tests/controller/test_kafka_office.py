@@ -19,7 +19,8 @@ from controller.node.controller_election import ForeignCluster
 from simulator.store.ensemble import SimulatedEnsemble
 from tests.controller.meddler import Meddler
 from tests.kit.passing_store import PassingStore
-from transport.metadata import BrokerRegistration
+from transport.kafka.registration import encode_controller
+from transport.metadata import BrokerRegistration, Listener
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import (
@@ -164,6 +165,32 @@ async def test_who_resigns_leaves_the_controller_znode(store: MetadataStore, oth
     assert await candidate(1002).elect(other, None) == Won(2, 2)
     await me.resign(store, won)
     assert await is_there(store, paths.OFFICE_LOCK), "it is another controller's by now"
+
+
+async def registered(store: MetadataStore, controller_id: int = 1001) -> str:
+    """Register a controller among brokers, as for those of old releases, and return where."""
+    path = paths.broker(controller_id)
+    await store.multi([Create(path, encode_controller([Listener("PLAINTEXT", "h", 1)]), ephemeral=True)])
+    return path
+
+
+async def test_who_resigns_is_no_longer_among_the_brokers(store: MetadataStore, other: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    path, others = await registered(store), await registered(other, 1002)
+    await me.resign(store, won)
+    assert not await is_there(store, path)
+    assert await is_there(store, others)
+
+
+async def test_who_finds_another_in_office_is_no_longer_among_the_brokers(
+    store: MetadataStore, other: MetadataStore
+) -> None:
+    path = await registered(store)
+    assert await candidate(1002).elect(other, None) == Won(1, 1)
+    assert await candidate().elect(store, Won(7, 7)) == Standby(1002)
+    assert not await is_there(store, path)
 
 
 async def test_the_last_of_ours_that_resigns_says_that_nobody_governs(store: MetadataStore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -30,10 +30,14 @@ ANSWERS: dict[type[Message], Message] = {
 
 @define
 class ScriptedBroker:
-    """A broker with two listeners, of which only INTERNAL is one."""
+    """A broker with two listeners, of which only INTERNAL is one.
+
+    It offers what it answers, and is therefore of a release up to 2.8 unless it has more `answers`.
+    """
 
     id: int
     port: int = 0
+    answers: Mapping[type[Message], Message] = field(factory=dict)
     orders: list[Any] = field(factory=list)
 
     @property
@@ -51,20 +55,22 @@ class ScriptedBroker:
 
     async def listen(self, nursery: trio.Nursery) -> None:
         """Listen until the nursery ends, at any free port the first time."""
-        handlers = dict.fromkeys(ANSWERS, self._take)
+        handlers = dict.fromkeys({**ANSWERS, **self.answers}, self._take)
         self.port = await nursery.start(TcpNetwork().serve, partial(serve_stream, handlers=handlers), HOST, self.port)
 
     async def _take(self, request: KafkaRequest) -> Message:
         self.orders.append(request.message)
         await trio.lowlevel.checkpoint()
-        return ANSWERS[type(request.message)]
+        return {**ANSWERS, **self.answers}[type(request.message)]
 
 
 @asynccontextmanager
-async def scripted_brokers(store: MetadataStore, *ids: int) -> AsyncIterator[list[ScriptedBroker]]:
+async def scripted_brokers(
+    store: MetadataStore, *ids: int, answers: Mapping[type[Message], Message] | None = None
+) -> AsyncIterator[list[ScriptedBroker]]:
     """Register brokers that listen until the end of the block."""
     async with trio.open_nursery() as nursery:
-        brokers = [ScriptedBroker(broker_id) for broker_id in ids]
+        brokers = [ScriptedBroker(broker_id, answers=answers or {}) for broker_id in ids]
         for broker in brokers:
             await broker.listen(nursery)
             await broker.register(store)

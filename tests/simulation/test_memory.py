@@ -8,7 +8,8 @@ import pytest
 from attrs import evolve
 
 from controller.channels.broker_channels import BrokerChannels
-from controller.model.context import ControllerContext, Deletion
+from controller.model.context import ControllerContext
+from controller.model.deletion_progress import Deletion
 from controller.model.reassignment import ReassignmentIdentity
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from simulator import liveness, scheduling

@@ -62,6 +62,11 @@ class KafkaConnection:
         self._offered = {api.api_key: Versions(api.min_version, api.max_version) for api in offered.api_keys}
         await self._exchange.converse(self._log_in_if_due, api="SaslHandshake", timeout=timeout)
 
+    @property
+    def offered(self) -> Mapping[int, Versions]:
+        """The versions that the server has, by the keys of apis."""
+        return self._offered
+
     def version_of(self, request: type[Message], *, at_most: int | None = None) -> int:
         """Return the highest version of a kind of request that both ends have. Raises UnsupportedApi."""
         ours, theirs = request.versions, self._offered.get(request.api_key)

@@ -1,15 +1,46 @@
-"""The registrations of Kafka's brokers in `/brokers/ids/N`, versions 1 to 5."""
+"""The registrations of Kafka's brokers in `/brokers/ids/N`, versions 1 to 5, and that of our controller among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+
+import orjson
 
 from transport.metadata import BrokerRegistration, Listener, SecurityProtocol, number_in
 from transport.store import fields, formats, paths
 from transport.store.fields import UndecodableZnode
 
 _PLAIN: Final = "PLAINTEXT"
+_WRITER: Final = "writer"
+_CONTROLLER: Final = "klamm"
+
+
+def encode_controller(listeners: Sequence[Listener]) -> bytes:
+    """Encode the registration of a controller of ours, which brokers up to 2.8 look for: version 5, and its writer.
+
+    Kafka ignores the writer, as any unknown key, and does not read the timestamp, which is left out.
+    """
+    plain = next((at for at in listeners if at.protocol is SecurityProtocol.PLAINTEXT), None)
+    value = {
+        "version": 5,
+        "host": None if plain is None else plain.host,
+        "port": -1 if plain is None else plain.port,
+        "endpoints": [f"{at.name}://{_bracketed(at.host)}:{at.port}" for at in listeners],
+        "listener_security_protocol_map": {at.name: at.protocol.name for at in listeners},
+        "features": {},
+        "jmx_port": -1,
+        _WRITER: _CONTROLLER,
+    }
+    return orjson.dumps(value)
+
+
+def is_controllers(broker_id: int, data: bytes) -> bool:
+    """Return whether a registration is that of a controller of ours, which is no broker."""
+    try:
+        return bool(fields.load(paths.broker(broker_id), data).get(_WRITER) == _CONTROLLER)
+    except UndecodableZnode:
+        return False
 
 
 def decode_registration(broker_id: int, data: bytes, czxid: int, listener: str) -> BrokerRegistration:
@@ -43,6 +74,10 @@ def decode_any_registration(broker_id: int, data: bytes, czxid: int) -> BrokerRe
     if first is None:
         raise UndecodableZnode(path, "no listener")
     return decode_registration(broker_id, data, czxid, first.name)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _listeners(path: str, value: Mapping[str, Any]) -> Iterator[Listener]:

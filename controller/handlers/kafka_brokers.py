@@ -1,0 +1,52 @@
+"""Brokers of Apache Kafka's of old releases, and what they need."""
+
+from __future__ import annotations
+
+from controller.model.context import ControllerContext
+from controller.model.facts import ControllerRegistered, ReleaseSeen
+from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from transport.kafka.registration import encode_controller, is_controllers
+from transport.kafka.releases import Release
+from transport.log import get_logger
+from transport.store import paths
+from transport.store.protocol import Create, Delete, Op, Znode
+
+log = get_logger(__name__)
+
+
+def release_seen(context: ControllerContext, broker_id: int, broker_epoch: int, release: Release) -> Rounds[None]:
+    """Take what a connection has shown of a broker's release, unless the broker has registered again since."""
+    broker = context.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch or context.kafka.releases.get(broker_id) == release:
+        return
+    yield from change("release", [Step(facts=(ReleaseSeen(broker_id, release),))])
+    yield from keep_registration(context)
+
+
+def keep_registration(context: ControllerContext) -> Rounds[None]:
+    """Keep a registration of our own while a live broker of an old release needs one, and otherwise none.
+
+    It ends with our session. Nothing is changed while the release of a live broker may still turn out to be old.
+    """
+    needed = context.kafka.need_registration(context.brokers)
+    if not context.config.kafka or needed is None or not (needed or context.kafka.is_registered):
+        return
+    wanted = encode_controller(context.kafka.listeners) if needed else None
+
+    def settle(pending: list[str]) -> Rounds[list[str]]:
+        [znode] = yield from read(pending)
+        writes = _writes(context.controller.id, znode, wanted)
+        refused = yield from change("registration", [Step(writes=writes, facts=(ControllerRegistered(needed),))])
+        return pending if refused else []
+
+    yield from until_none_is_left("registration", [paths.broker(context.controller.id)], settle)
+
+
+def _writes(controller_id: int, found: Znode | None, wanted: bytes | None) -> tuple[Op, ...]:
+    """Return the operations that replace what was found; a broker of our id, which should not be, keeps its own."""
+    path = paths.broker(controller_id)
+    data = None if found is None else found.data
+    if data == wanted or (data is not None and not is_controllers(controller_id, data)):
+        return ()
+    old = () if found is None else (Delete(path, found.stat.version),)
+    return old if wanted is None else (*old, Create(path, wanted, ephemeral=True))

@@ -1,0 +1,43 @@
+"""What a controller knows of brokers of Apache Kafka's beyond their registrations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from attrs import define, field
+
+from controller.model.facts import KafkaFact, ReleaseSeen
+from transport.kafka.releases import Release
+from transport.metadata import Listener
+
+
+@define
+class KafkaBrokers:
+    """The releases of live brokers, and the registration of the controller among them.
+
+    `listeners` are the controller's addresses for brokers.
+    """
+
+    listeners: tuple[Listener, ...] = ()
+    releases: dict[int, Release] = field(factory=dict)
+    """By broker id. A broker to which there has been no connection yet is missing."""
+
+    is_registered: bool = True
+    """False once it is certain that the controller has no registration."""
+
+    def take(self, fact: KafkaFact) -> None:
+        """Take a fact that was committed or observed."""
+        if isinstance(fact, ReleaseSeen):
+            self.releases[fact.broker_id] = fact.release
+        else:
+            self.is_registered = fact.exists
+
+    def forget(self, broker_id: int) -> None:
+        """Forget a broker that is gone: the next one of its id may be of another release."""
+        self.releases.pop(broker_id, None)
+
+    def need_registration(self, live: Collection[int]) -> bool | None:
+        """Return whether a live broker looks for the controller's registration; None while that is unknown."""
+        if any(release.needs_registration for release in self.releases.values()):
+            return True
+        return None if any(broker_id not in self.releases for broker_id in live) else False
