@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import trio
 from attrs import define, field, frozen
@@ -38,14 +38,21 @@ R = TypeVar("R")
 _log = get_logger(__name__)
 
 
+class Forgetful(Protocol):
+    """Remembers the orders of replicas."""
+
+    async def forget(self, tps: Iterable[TopicPartition]) -> None:
+        """Forget the orders of replicas, so that the next ones reach the service whatever their epochs."""
+
+
 @frozen(eq=False)
-class _LostReplicas:
+class LostReplicas:
     """Writes notifications, after which the controller repeats its orders to this broker (KIP-112)."""
 
     _store: MetadataStore
     _host: Host
     _broker_id: int
-    _requests: ControllerRequests
+    _requests: Forgetful
 
     async def report(self, tps: Iterable[TopicPartition]) -> None:
         """Notify the controller, and forget the orders of the replicas, so that the next ones reach the service."""
@@ -86,7 +93,7 @@ class BrokerHandle:
     port: int = 0
     """The port on which the broker listens; 0 before that."""
 
-    lost: _LostReplicas = field(init=False)
+    lost: LostReplicas = field(init=False)
 
     @property
     def broker_id(self) -> int:
@@ -193,7 +200,7 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
         )
         service = make_service(handle)
         requests = ControllerRequests(service, metadata, registration)
-        handle.lost = _LostReplicas(store, host, config.broker_id, requests)
+        handle.lost = LostReplicas(store, host, config.broker_id, requests)
         handlers = {**requests.handlers(), **_log_dir_handlers(service), **service.handlers()}
         serving = partial(serve, network, handlers, config.host, config.port, own_apis=own_apis)
         handle.port = await nursery.start(serving)

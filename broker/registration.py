@@ -95,6 +95,14 @@ class Registration:
         finally:
             unsubscribe()
 
+    def encode(self, registration: BrokerRegistration, now_ms: int) -> bytes:
+        """Return the contents of the znode."""
+        return formats.encode_broker(registration, now_ms)
+
+    def decode(self, data: bytes, czxid: int) -> BrokerRegistration:
+        """Return the registration in the contents of a znode. Raises UndecodableZnode."""
+        return formats.decode_broker(self.broker_id, data, czxid)
+
     def _on_store_event(self, event: StoreEvent) -> None:
         if isinstance(event, SessionChanged) or event.path == self._path:
             self._news.set()
@@ -129,7 +137,7 @@ class Registration:
         """Return None when registered, else the registration of another session, whose end is being watched."""
         session_id, port = self._store.session_id, self._port
         registration = self._described(port)
-        data = formats.encode_broker(registration, self._host.now_ms())
+        data = self.encode(registration, self._host.now_ms())
         try:
             committed = await self._store.multi([Create(self._path, ephemeral=True), Set(self._path, data, 0)])
         except Conflict as conflict:
@@ -166,7 +174,7 @@ class Registration:
 
     def _endpoint(self, holder: Znode) -> tuple[str, int] | None:
         try:
-            other = formats.decode_broker(self.broker_id, holder.data, holder.stat.czxid)
+            other = self.decode(holder.data, holder.stat.czxid)
         except formats.UndecodableZnode:
             return None
         return other.host, other.port

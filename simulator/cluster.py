@@ -15,12 +15,14 @@ from attrs import define, field
 
 from simulator import liveness
 from simulator.administration import ADMIN, Administered, partition_named
+from simulator.broker_process import BrokerProcess
 from simulator.disk import Disk
-from simulator.frames import control_request, request_to_controller
+from simulator.hooks import Hooks
+from simulator.kafka.registration import decode_registered
 from simulator.load import Load
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.observed_admin import ObservedAdmin
-from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
+from simulator.process import ControllerProcess, Process, ProcessState
 from simulator.safety.invariants import Safety
 from simulator.scheduling import generator, wall_clock_ms
 from simulator.settings import PORT, Settings, host_of, links_of
@@ -32,7 +34,7 @@ from simulator.world import World
 from transport.messages import PartitionState, Request
 from transport.store import paths
 from transport.store.limits import RequestLimits
-from transport.store.protocol import Committed, Delete, Op
+from transport.store.protocol import Delete
 from transport.wire import open_connection
 
 R = TypeVar("R")
@@ -156,10 +158,14 @@ class SimulatedCluster(Administered):
         self.world.ensemble.reconnect(host_of(node_id))
 
     def depose(self) -> None:
-        """Delete `/controller` by hand, as operators do to have a new controller elected."""
-        if self.durable.controller() is not None:
-            self.trace.add("fault", ADMIN, "deletes /controller")
-            self.world.ensemble.commit_by_hand([Delete(paths.CONTROLLER)])
+        """Delete `/controller` by hand, as operators do to have a new controller elected.
+
+        Among Kafka's brokers that would give the office back to them, so there the lock of our controllers is deleted.
+        """
+        path = paths.OFFICE_LOCK if self.world.settings.is_kafkas else paths.CONTROLLER
+        if self.durable.tree.read(path) is not None:
+            self.trace.add("fault", ADMIN, f"deletes {path}")
+            self.world.ensemble.commit_by_hand([Delete(path)])
 
     # --- what happens to the network ----------------------------------------------------------------------------
 
@@ -308,39 +314,6 @@ class SimulatedCluster(Administered):
         return self.active_controller is not None and known == [everyone] * len(everyone)
 
 
-@define
-class _Hooks:
-    """Traces and checks the store's commits and the network's frames."""
-
-    trace: Trace
-    safety: Safety
-    steps: Steps
-
-    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
-        """Observe a commit of the store."""
-        self.trace.add("commit", host or "zookeeper", f"{committed.zxid} {session_id} {list(ops)}")
-        self.safety.committed(host, ops, committed)
-
-    def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
-        """Observe a frame that its receiver takes from the network."""
-        self.trace.add("frame", f"{source}>{destination}", chunk)
-        self.safety.delivered(source, destination, connection_id, chunk)
-        if source.startswith("controller-") and destination.startswith("broker-"):
-            request = control_request(chunk)
-            if request is not None:
-                broker_id = int(destination.removeprefix("broker-"))
-                self.safety.ordered(source, broker_id, request)
-                self.safety.decisions.ordered(connection_id, broker_id, chunk, request)
-                self.steps.arrived(int(source.removeprefix("controller-")), broker_id)
-        elif destination.startswith("controller-"):
-            asked = request_to_controller(chunk)
-            if asked is not None:
-                self.safety.asked(asked)
-                self.safety.decisions.received(destination, asked)
-            elif source.startswith("broker-"):
-                self.safety.decisions.answered(destination, connection_id, chunk)
-
-
 @asynccontextmanager
 async def simulated_cluster(
     settings: Settings, *, seed: int = 0, trace: Trace | None = None
@@ -354,12 +327,16 @@ async def simulated_cluster(
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         safety = Safety(
-            trace, nursery.cancel_scope.cancel, settings.unclean_leader_election, settings.min_insync_replicas
+            trace,
+            nursery.cancel_scope.cancel,
+            settings.unclean_leader_election,
+            settings.min_insync_replicas,
+            settings.is_kafkas,
         )
         steps = Steps(trace, on_event=safety.began_event)
         steps.watch(safety.decisions.stepped)
         steps.watch(safety.stepped)
-        hooks = _Hooks(trace, safety, steps)
+        hooks = Hooks(trace, safety, steps)
         servers, seen = settings.servers, hooks.committed
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
@@ -367,7 +344,8 @@ async def simulated_cluster(
         ensemble.on_look = safety.decisions.looked
         ensemble.default_latency = settings.store_latency
         ensemble.limits = RequestLimits(settings.jute_maxbuffer)
-        safety.durable = Durable(ensemble.tree)
+        decode = {"decode_broker": decode_registered} if settings.is_kafkas else {}
+        safety.durable = Durable(ensemble.tree, **decode)
         world = World(seed, settings, trace, steps, safety, network, ensemble, nursery)
         nursery.start_soon(ensemble.run)
         cluster = _assemble(world)

@@ -172,6 +172,20 @@ class Disk:
         held = self.logs.get(tp)
         return None if held is None else held.topic_id
 
+    def id_of(self, tp: TopicPartition) -> str:
+        """Return the topic id of a partition's log, whether it can be used or not; "" if there is none."""
+        held = self.logs.get(tp)
+        return "" if held is None else held.topic_id
+
+    def can_open(self, tp: TopicPartition, *, is_new: bool) -> bool:
+        """Return whether a broker that guards its logs may open this one, or create it.
+
+        A log that is not there may be in a directory that has failed, unless the replica is new (KIP-112).
+        """
+        if tp.partition % DIRECTORIES in self._failed:
+            return False
+        return is_new or tp in self.logs or not self._failed
+
     def delete(self, tp: TopicPartition, topic_id: str) -> bool:
         """Delete the log of a partition; see `Logs.delete`."""
         if self.topic_id(tp) != topic_id:

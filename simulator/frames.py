@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
+from simulator.kafka import frames as kafka
+from simulator.kafka.orders import TopicIdOf
 from transport.errors import ErrorCode
+from transport.kafka.questions import NameOf
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
@@ -18,6 +21,7 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from transport.metadata import TopicPartition
 from transport.wire.apis import OURS
 from transport.wire.codec import decode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
@@ -52,11 +56,15 @@ APIS: Final = tuple(sorted(api.name for api in OURS.by_key.values() if api.reque
 
 def is_request(chunk: bytes) -> bool:
     """Return whether a frame is a request; otherwise it is a response."""
+    if kafka.is_kafkas(chunk):
+        return kafka.is_request(chunk)
     return len(chunk) > _LENGTH_BYTES and chunk[_LENGTH_BYTES] == _REQUEST_MARK
 
 
 def correlation_id(chunk: bytes) -> int:
     """Return the correlation id of a request or a response. Fast, because it runs for every frame."""
+    if kafka.is_kafkas(chunk):
+        return kafka.correlation_id(chunk)
     at = _LENGTH_BYTES + 1
     if is_request(chunk):
         _, at = _unsigned(chunk, at)
@@ -73,8 +81,21 @@ def _unsigned(chunk: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(chunk[at + 1 : end]), end
 
 
-def control_request(chunk: bytes) -> ControlRequest | None:
-    """Return a controller's order to a broker; None for any other frame."""
+def _no_id(_: TopicPartition) -> str:
+    return ""
+
+
+def _no_name(_: str) -> None:
+    return None
+
+
+def control_request(chunk: bytes, topic_id_of: TopicIdOf = _no_id) -> ControlRequest | None:
+    """Return a controller's order to a broker; None for any other frame.
+
+    `topic_id_of` returns the topic ids of the broker's logs, which StopReplica of Kafka's does not name.
+    """
+    if kafka.is_kafkas(chunk):
+        return kafka.order(chunk, topic_id_of)
     request = _request(chunk)
     return request if isinstance(request, ControlRequest) else None
 
@@ -85,14 +106,21 @@ def leadership_request(chunk: bytes) -> LeadershipRequest | None:
     return request if isinstance(request, LeadershipRequest) else None
 
 
-def leader_and_isr_answer(chunk: bytes) -> LeaderAndIsrResponse | None:
+def leader_and_isr_answer(request: LeaderAndIsrRequest, chunk: bytes) -> LeaderAndIsrResponse | None:
     """Return the contents of an answer to LeaderAndIsr; None if it is a refusal."""
+    if kafka.is_kafkas(chunk):
+        return kafka.answer_to_leader_and_isr(request, chunk)
     response = ResponseEnvelope.unpack(chunk[_LENGTH_BYTES:])
     return decode(LeaderAndIsrResponse, response.body) if response.error == ErrorCode.NONE else None
 
 
-def request_to_controller(chunk: bytes) -> LeadershipRequest | SettingsRequest | None:
-    """Return a request about leadership or settings to a controller; None for any other frame."""
+def request_to_controller(chunk: bytes, name_of: NameOf = _no_name) -> LeadershipRequest | SettingsRequest | None:
+    """Return a request about leadership or settings to a controller; None for any other frame.
+
+    `name_of` returns the names of topics, of which Kafka's brokers name only the ids.
+    """
+    if kafka.is_kafkas(chunk):
+        return kafka.question(chunk, name_of)
     request = _request(chunk)
     return request if isinstance(request, LeadershipRequest | SettingsRequest) else None
 
@@ -108,6 +136,8 @@ def is_about_leadership(chunk: bytes, api: str | None = None) -> bool:
 
 def api_name(chunk: bytes) -> str | None:
     """Return the name of a request's api; None if it is not one of ours."""
+    if kafka.is_kafkas(chunk):
+        return kafka.api_name(chunk)
     api = OURS.by_key.get(RequestEnvelope.unpack(chunk[_LENGTH_BYTES:]).api_key)
     return None if api is None else api.name
 
@@ -130,6 +160,8 @@ def describe_frame(chunk: bytes) -> str:
 
 
 def _describe(chunk: bytes) -> str:
+    if kafka.is_kafkas(chunk):
+        return kafka.describe(chunk)
     if is_request(chunk):
         request = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
         api = OURS.by_key.get(request.api_key)

@@ -8,8 +8,10 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from simulator.broker_process import BrokerProcess
+from simulator.kafka.orders import as_told
 from simulator.memory import Memory
-from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
+from simulator.process import ControllerProcess, Process, ProcessState
 from simulator.store.durable import Durable
 from simulator.world import World
 from transport.messages import MetadataRequest, PartitionState
@@ -221,6 +223,10 @@ def _metadata_of(
     states = metadata.describe(MetadataRequest(None)).partitions
     exempt = cluster.world.safety.exempt
     known = {s.tp: _as_last_read(cluster, s, durable) for s in states if not exempt.has_topic(s.topic)}
+    if cluster.world.settings.is_kafkas:
+        durable = {tp: as_told(state) for tp, state in durable.items()}
+        # Kafka's brokers forget a topic when its last controller says so, and a later one does not know of it.
+        known = {tp: state for tp, state in known.items() if tp in durable}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""

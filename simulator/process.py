@@ -1,4 +1,4 @@
-"""The processes of a simulated cluster: controllers and brokers that run, pause, die and restart.
+"""The processes of a simulated cluster, controllers and others, that run, pause, die and restart.
 
 A process that dies is first cut off from network and store, so that nothing that it does during its cancellation
 affects the world. A paused process is frozen at its edges: its timers continue, but nothing comes in or goes out. A
@@ -11,31 +11,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from enum import Enum
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
 from trio.lowlevel import Task
 
-from broker.config import BrokerConfig
-from broker.kit import BrokerHandle, run_broker
-from broker.reference.log_dirs import AllLogDirsFailed, look_after
+from broker.reference.log_dirs import AllLogDirsFailed
 from broker.registration import BrokerIdInUse
-from broker.service import Service
 from controller.config import ControllerConfig
 from controller.embedding import run as run_controller
 from controller.node.service import ControllerService
-from simulator.disk import Disk
-from simulator.followers import Neglect, SimulatedService
+from simulator.kafka.orders import LISTENER
 from simulator.refusals import Refusal, Refusals, RefusingNetwork
 from simulator.scheduling import generator, wall_clock_ms
-from simulator.settings import PORT, host_of
+from simulator.settings import KAFKA_PORT, PORT, host_of
 from simulator.steps import StepObserver
 from simulator.suspension import resume, suspend
 from simulator.world import World
-from transport.errors import ErrorCode
 from transport.host import Host
-from transport.metadata import TopicPartition
 from transport.store.protocol import StoreUnavailable
 
 _NOT_A_FAULT: Final = (StoreUnavailable, BrokerIdInUse, AllLogDirsFailed, OSError)
@@ -228,6 +221,9 @@ class ControllerProcess(Process):
             delete_topic_enable=settings.delete_topic_enable,
             jute_maxbuffer=settings.jute_maxbuffer,
             min_insync_replicas=settings.min_insync_replicas,
+            kafka=settings.is_kafkas,
+            inter_broker_listener_name=LISTENER,
+            listeners=f"{LISTENER}://{self.host}:{KAFKA_PORT}" if settings.is_kafkas else None,
         )
         open_store = partial(world.ensemble.session, self.host, settings.session_timeout)
         self._is_held = False
@@ -241,151 +237,6 @@ class ControllerProcess(Process):
                     network=RefusingNetwork(world.network.at(self.host), self.refusals),
                     host=host,
                 )
-            )
-            self.started.set()
-
-
-class BrokerProcess(Process):
-    """A broker on a disk that outlives it: the reference broker, unless the settings have another service."""
-
-    def __init__(self, world: World, node_id: int, disk: Disk) -> None:
-        super().__init__(world, node_id)
-        self.disk = disk
-        self.handle: BrokerHandle | None = None
-        self._service: SimulatedService | None = None
-        self.neglect = Neglect()
-
-    def crash(self) -> None:
-        """Die at once; the logs stay as they are."""
-        super().crash()
-        self.disk.cut()
-
-    async def _leave(self) -> None:
-        """Request a controlled shutdown, which moves leadership away first."""
-        if self.handle is not None and self.started.is_set() and self.state is ProcessState.RUNNING:
-            safety = self._world.safety
-            before = safety.before()
-            outcome = await self.handle.shut_down()
-            if outcome.is_relieved:
-                safety.relieved(before, self.id)
-
-    def stop_fetching(self, tp: TopicPartition) -> None:
-        """Do not fetch a partition from its leader until `resume_fetching`, whatever the controller orders."""
-        self._world.trace.add("fault", self.host, f"does not fetch {tp}")
-        self.neglect.unfetched[tp] = None
-        if self._service is not None:
-            self._service.stop_fetching(tp)
-
-    def resume_fetching(self, tp: TopicPartition) -> None:
-        """Fetch a partition again."""
-        if tp in self.neglect.unfetched:
-            self._world.trace.add("fault", self.host, f"fetches {tp} again")
-            del self.neglect.unfetched[tp]
-            if self._service is not None:
-                self._service.resume_fetching(tp)
-
-    def refuse_orders(self, tp: TopicPartition, error: ErrorCode) -> None:
-        """Answer an error to each order about a partition until `obey`."""
-        self._world.trace.add("fault", self.host, f"answers {error.name} to orders about {tp}")
-        self.neglect.refused[tp] = error
-        if error is ErrorCode.KAFKA_STORAGE_ERROR:
-            self.disk.disown(tp)
-
-    def hesitate(self, seconds: float) -> None:
-        """Take longer for each partition of an order until `obey`."""
-        self._world.trace.add("fault", self.host, f"takes {seconds:g} s longer for orders")
-        self.neglect.hesitation = seconds
-
-    def obey(self) -> None:
-        """Carry out all orders again, at once."""
-        if self.neglect.refused or self.neglect.hesitation:
-            self._world.trace.add("fault", self.host, "obeys again")
-        self.neglect.refused.clear()
-        self.neglect.hesitation = 0.0
-
-    def heed(self) -> None:
-        """End all neglect."""
-        for tp in list(self.neglect.unfetched):
-            self.resume_fetching(tp)
-        self.neglect.kept_out.clear()
-        self.obey()
-
-    @property
-    def has_lost_orders(self) -> bool:
-        """Whether the running process has refused an order that the controller does not repeat."""
-        return self.refusals.has_lost_orders or self.neglect.has_lost_orders
-
-    def _reference_service(self, handle: BrokerHandle) -> Service:
-        self._service = SimulatedService(handle, self.disk, self.neglect)
-        return self._service
-
-    def move(self) -> None:
-        """Listen on another port from the next start on."""
-        self.port += 1
-        self._world.trace.add("fault", self.host, f"is to listen on port {self.port}")
-
-    def change_endpoint(self) -> bool:
-        """Listen on another port at once, if in service; return whether it is."""
-        handle = self._handle_in_service()
-        if handle is None:
-            return False
-        before, self.port = self.port, self.port + 1
-        self._world.trace.add("fault", self.host, f"listens on port {self.port} instead")
-        self._world.network.move_listener(self.host, before, self.port)
-        handle.announce(self.port)
-        return True
-
-    def _handle_in_service(self) -> BrokerHandle | None:
-        """Return the handle of the broker's process if it is neither starting nor ending."""
-        is_running = self.started.is_set() and self.state is ProcessState.RUNNING
-        is_ending = self.handle is not None and self.handle.nursery.cancel_scope.cancel_called
-        return self.handle if is_running and not is_ending else None
-
-    def fail_log_dir(self, directory: int | None, *, noticed: bool = False) -> None:
-        """Make a log directory fail, or all if None; if `noticed`, the broker detects it as one on real disks does."""
-        self._world.trace.add("fault", self.host, f"log directory {'any' if directory is None else directory} fails")
-        self.disk.fail(directory)
-        handle = self._handle_in_service()
-        if noticed and handle is not None and self._service is not None:
-            handle.nursery.start_soon(look_after, self.disk, self._service.lose)
-
-    def lose_disk(self) -> None:
-        """Replace the disk by an empty one. Only a dead broker may lose its disk."""
-        self._world.trace.add("fault", self.host, "loses its disk")
-        self.disk.lost_at = trio.current_time()
-        self.disk.wipe(f"disk-of-{self.id}-since-{self._world.trace.length}")
-
-    def mend_disk(self) -> None:
-        """Make the disk work again, with its contents."""
-        self._world.trace.add("fault", self.host, "disk works again")
-        self.disk.mend()
-
-    async def _serve(self, host: Host) -> None:
-        world, settings = self._world, self._world.settings
-        config = BrokerConfig(
-            self.id,
-            Path("/nowhere"),  # the disk is in memory
-            host=self.host,
-            port=self.port,
-            rack=settings.rack(self.id),
-            zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
-            min_insync_replicas=settings.min_insync_replicas,
-            replica_lag_time_max_ms=round(settings.replica_lag_time * 1000),
-            replica_fetch_wait_max_ms=round(settings.fetch_wait * 1000),
-            replica_socket_timeout_ms=round(settings.fetch_timeout * 1000),
-            replica_fetch_max_bytes=settings.fetch_bytes,
-            controller_socket_timeout_ms=round(settings.controller_timeout * 1000),
-        )
-        self.neglect.has_lost_orders = False
-        make_service = settings.service or self._reference_service
-        run = partial(run_broker, config, make_service, own_apis=settings.own_apis)
-        async with (
-            world.ensemble.session(self.host, settings.session_timeout) as store,
-            trio.open_nursery() as nursery,
-        ):
-            network = RefusingNetwork(world.network.at(self.host), self.refusals)
-            self.handle = await nursery.start(
-                partial(run, store=store, network=network, host=host, storage_id=self.disk.storage_id)
             )
             self.started.set()
 

@@ -10,6 +10,7 @@ import trio
 from attrs import define, field, frozen
 
 from simulator.frames import api_name, correlation_id, is_request
+from simulator.kafka import frames as kafka
 from transport.errors import ErrorCode
 from transport.network import Network, StreamHandler
 from transport.wire import encode, frame
@@ -34,11 +35,14 @@ class Refusal:
         """Return whether a frame is such a request."""
         return is_request(chunk) and api_name(chunk) in self.apis
 
-    def answer(self, number: int) -> bytes | None:
+    def answer(self, request: bytes) -> bytes | None:
         """Return the answer to a request; None for none."""
         self.noted()
         if self.error is None:
             return None
+        if kafka.is_kafkas(request):
+            return kafka.refusal(request, self.error)
+        number = correlation_id(request)
         return frame(ResponseEnvelope(number, self.error, encode(f"{self.error.name}, as a fault")).pack())
 
 
@@ -92,7 +96,7 @@ class _RefusingStream(trio.abc.Stream):
 
     _stream: trio.abc.Stream
     _refusals: Refusals
-    _carried_out: dict[int, Refusal] = field(factory=dict)
+    _carried_out: dict[int, tuple[Refusal, bytes]] = field(factory=dict)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the next bytes that are not a refused request."""
@@ -102,15 +106,15 @@ class _RefusingStream(trio.abc.Stream):
             if refusal is None:
                 return data
             if refusal.is_carried_out:
-                self._carried_out[correlation_id(data)] = refusal
+                self._carried_out[correlation_id(data)] = refusal, data
                 return data
-            await self._send(refusal.answer(correlation_id(data)))
+            await self._send(refusal.answer(data))
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send an answer, or what takes its place."""
         number = correlation_id(bytes(data)) if self._carried_out else 0
-        refusal = self._carried_out.pop(number, None)
-        await self._send(bytes(data) if refusal is None else refusal.answer(number))
+        refused = self._carried_out.pop(number, None)
+        await self._send(bytes(data) if refused is None else refused[0].answer(refused[1]))
 
     async def wait_send_all_might_not_block(self) -> None:
         """Wait for room."""

@@ -9,11 +9,15 @@ from attrs import Factory, field, frozen
 
 from broker.kit import BrokerHandle
 from broker.service import Service
+from simulator.kafka.releases import RELEASES, Release
 from transport.messages import Api
 from transport.store.limits import DEFAULT_MAX_BUFFER
 
 PORT: Final = 9092
 """The port on which every broker and controller listens."""
+
+KAFKA_PORT: Final = 9093
+"""The port on which every controller listens for brokers of Apache Kafka's."""
 
 CONTROLLERS: Final = range(101, 200)
 """The ids reserved for controllers."""
@@ -82,6 +86,9 @@ class Settings:
     delete_topic_enable: bool = True
     """Whether controllers let topics be deleted."""
 
+    releases: tuple[str, ...] = field(default=(), repr=False)
+    """If any, the brokers are Apache Kafka's: broker n is of the release at index n modulo their number."""
+
     first_controller: int | None = field(default=None)
     """The controller that starts first, and so is active at first; None if all start together."""
 
@@ -102,6 +109,12 @@ class Settings:
         if len(set(ids)) < len(ids) or min(ids, default=-1) < 0:
             raise ValueError("broker_ids are one or more different numbers from 0")
 
+    @releases.validator
+    def _check_releases(self, _: object, names: tuple[str, ...]) -> None:
+        unknown = [name for name in names if name not in RELEASES]
+        if unknown:
+            raise ValueError(f"release {unknown[0]} is not simulated: write some of {', '.join(RELEASES)}")
+
     @first_controller.validator
     def _check_first_controller(self, _: object, id_: int | None) -> None:
         if id_ is not None and id_ not in self.controller_ids:
@@ -111,6 +124,15 @@ class Settings:
     def controller_ids(self) -> tuple[int, ...]:
         """The ids of the controllers, in order."""
         return tuple(range(101, 101 + self.controllers))
+
+    @property
+    def is_kafkas(self) -> bool:
+        """Whether the brokers are Apache Kafka's."""
+        return bool(self.releases)
+
+    def release(self, broker_id: int) -> Release:
+        """Return the release of a broker of Kafka's."""
+        return RELEASES[self.releases[broker_id % len(self.releases)]]
 
     def rack(self, broker_id: int) -> str | None:
         """Return the rack of a broker."""

@@ -20,8 +20,9 @@ from simulator.actions.scene import (
     controller_of,
 )
 from simulator.administration import partition_named
+from simulator.broker_process import BrokerProcess
 from simulator.cluster import SimulatedCluster
-from simulator.process import BrokerProcess, ProcessState
+from simulator.process import ProcessState
 from simulator.refusals import Refusal
 from simulator.steps import Moment
 from transport.errors import ErrorCode

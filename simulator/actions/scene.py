@@ -9,8 +9,9 @@ from typing import Final
 from attrs import Factory, define, field, frozen
 from trio import Nursery
 
+from simulator.broker_process import BrokerProcess
 from simulator.cluster import SimulatedCluster
-from simulator.process import BrokerProcess, ControllerProcess, ProcessState
+from simulator.process import ControllerProcess, ProcessState
 from simulator.steps import ControllerStep
 
 Node = int | str

@@ -34,6 +34,9 @@ class Announcements:
 
     exempt: Exemptions
     registrations: Registrations
+    is_kafkas: bool = False
+    """Whether the brokers are Apache Kafka's, whose LeaderAndIsr names no offline replicas."""
+
     _committed: dict[_Key, dict[int, float]] = field(factory=dict, init=False)
     """The time of each partition epoch."""
 
@@ -78,7 +81,8 @@ class Announcements:
             if state.leader < NO_LEADER or self.exempt.has_topic(state.topic):
                 continue
             yield from self._leader(broker_id, channel, state, ever_live)
-            yield from self._offline(broker_id, channel, state)
+            if not (is_order and self.is_kafkas):
+                yield from self._offline(broker_id, channel, state)
             if is_order and live is not None:
                 yield from self._dead(broker_id, channel, state, live)
 

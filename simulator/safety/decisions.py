@@ -27,7 +27,7 @@ from simulator.safety.promises import Promises
 from simulator.safety.requests import Requests
 from simulator.settings import host_of
 from simulator.steps import ControllerStep, Moment
-from simulator.store.durable import Durable
+from simulator.store.durable import DecodeBroker, Durable
 from transport.messages import ControlledShutdownRequest, LeaderAndIsrRequest
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
@@ -45,6 +45,7 @@ class Decisions:
     controllership: Controllership
     promises: Promises
     min_isrs: MinIsrs
+    decode_broker: DecodeBroker = formats.decode_broker
     _knowledge: dict[str, Knowledge] = field(factory=dict, init=False)
     _rounds: dict[str, ControllerStep] = field(factory=dict, init=False)
     """The round that each controller decided last: its next commits belong to it."""
@@ -107,15 +108,16 @@ class Decisions:
     def answered(self, host: str, connection_id: int, chunk: bytes) -> None:
         """Record a broker's answer, as the controller takes it from the network."""
         number = correlation_id(chunk)
-        if self._orders.has(connection_id, number):
-            for report in self._orders.answered(connection_id, number, leader_and_isr_answer(chunk)):
+        request = self._orders.request(connection_id, number)
+        if request is not None:
+            for report in self._orders.answered(connection_id, number, leader_and_isr_answer(request, chunk)):
                 if report.controller_epoch == self.controllership.epoch:
                     self._of(host).logs.reported(report)
 
     def _of(self, host: str) -> Knowledge:
         known = self._knowledge.get(host)
         if known is None:
-            known = self._knowledge[host] = Knowledge()
+            known = self._knowledge[host] = Knowledge(self.decode_broker)
         return known
 
     def is_state_by_hand(self, tp: TopicPartition) -> bool:

@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from simulator.disk import Disk
 from simulator.frames import ControlRequest, LeadershipRequest, SettingsRequest
+from simulator.kafka.registration import decode_registered
 from simulator.linearizability.history import AdminHistory, Verdict
 from simulator.safety.announcements import Announcements
 from simulator.safety.answers import Answers
@@ -43,7 +44,7 @@ from transport.messages import (
     StopReplicaRequest,
 )
 from transport.metadata import TopicPartition
-from transport.store import paths
+from transport.store import formats, paths
 from transport.store.protocol import Check, Committed, Create, Op
 
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
@@ -85,6 +86,9 @@ class Safety:
     min_isr_by_default: int = 1
     """The controllers' own min.insync.replicas."""
 
+    is_kafkas: bool = False
+    """Whether the brokers are Apache Kafka's."""
+
     durable: Durable = field(init=False)
     """Set before the first commit."""
 
@@ -114,7 +118,7 @@ class Safety:
     announcements: Announcements = field(init=False)
     _new_replicas: NewReplicas = field(init=False)
     _numbers: Numbers = field(factory=Numbers, init=False)
-    _registrations: Registrations = field(factory=Registrations, init=False)
+    _registrations: Registrations = field(init=False)
     _controllership: Controllership = field(factory=Controllership, init=False)
     _leaderships: Leaderships = field(factory=Leaderships, init=False)
     _orders: Orders = field(init=False)
@@ -126,18 +130,20 @@ class Safety:
     _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        decode = decode_registered if self.is_kafkas else formats.decode_broker
+        self._registrations = Registrations(decode)
         self.history = AdminHistory(self.exempt)
         self._partitions = Partitions(self.exempt)
         self._orders, self._identities = Orders(self.exempt), Identities(self.exempt)
         self._unclean = UncleanElections(self.unclean_by_default)
         self.settings = Alterations(self.exempt)
         self.told = Told(self.exempt)
-        self.announcements = Announcements(self.exempt, self._registrations)
+        self.announcements = Announcements(self.exempt, self._registrations, self.is_kafkas)
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt)
         self._deletions = Deletions(self._partitions, self._registrations)
         self._promises = Promises(self._partitions, self._controllership)
         self.decisions = Decisions(
-            self._partitions, self._controllership, self._promises, MinIsrs(self.min_isr_by_default)
+            self._partitions, self._controllership, self._promises, MinIsrs(self.min_isr_by_default), decode
         )
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
@@ -222,7 +228,9 @@ class Safety:
     def ordered(self, controller_host: str, broker_id: int, request: ControlRequest) -> None:
         """Check an order of a controller, as the broker takes it from the network."""
         self._judge(ONE_CONTROLLER, self._controllership.ordered(controller_host, request))
-        self._judge(NUMBERED, self._numbers.ordered(broker_id, request))
+        # Kafka's orders have no numbers.
+        if not self.is_kafkas:
+            self._judge(NUMBERED, self._numbers.ordered(broker_id, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
             self._orders.stopped(broker_id, request)

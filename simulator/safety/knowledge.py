@@ -15,6 +15,7 @@ from attrs import define, field
 
 from simulator.model.view import Standing
 from simulator.safety.log_reports import Incarnation, UsableLogs
+from simulator.store.durable import DecodeBroker
 from transport.metadata import BrokerRegistration, TopicPartition, number_in
 from transport.store import formats, paths
 from transport.store.protocol import Znode
@@ -29,6 +30,7 @@ _REMEMBERED: Final = 64
 class Knowledge:
     """The knowledge of one controller about brokers."""
 
+    _decode: DecodeBroker = formats.decode_broker
     _readings: list[dict[int, BrokerRegistration]] = field(factory=list, init=False)
     """The registrations as read before the event in progress, and then by each reading during it."""
 
@@ -67,7 +69,7 @@ class Knowledge:
         broker_id = number_in(path.removeprefix(_BELOW_IDS))
         if broker_id is not None and isinstance(znode, Znode):
             with suppress(formats.UndecodableZnode):
-                self._readings[-1][broker_id] = formats.decode_broker(broker_id, znode.data, znode.stat.czxid)
+                self._readings[-1][broker_id] = self._decode(broker_id, znode.data, znode.stat.czxid)
 
     def asked_to_leave(self, broker_id: int, broker_epoch: int) -> None:
         """Record a request for a controlled shutdown, which may be granted at any time from now on."""

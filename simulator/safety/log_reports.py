@@ -46,9 +46,10 @@ class OrdersInFlight:
         if len(self._orders) > _REMEMBERED:
             del self._orders[next(iter(self._orders))]
 
-    def has(self, connection_id: int, number: int) -> bool:
-        """Return whether an answer belongs to a LeaderAndIsr request."""
-        return (connection_id, number) in self._orders
+    def request(self, connection_id: int, number: int) -> LeaderAndIsrRequest | None:
+        """Return the LeaderAndIsr request to which an answer belongs; None if it belongs to another one."""
+        found = self._orders.get((connection_id, number))
+        return None if found is None else found[1]
 
     def answered(self, connection_id: int, number: int, response: LeaderAndIsrResponse | None) -> Iterator[LogReport]:
         """Yield the reports of an answer as a controller takes it from the network; None is a refusal."""

@@ -10,6 +10,7 @@ from attrs import evolve
 from yaml import MappingNode, Node as YamlNode, ScalarNode
 
 from simulator.actions.scene import Request
+from simulator.kafka.releases import RELEASES
 from simulator.scenario.arguments import TOPICS
 from simulator.scenario.faults import unreadable
 from simulator.scenario.model import PATIENCE, RATE, STATE, Expectations, LoadPlan, ScenarioEvent, Trigger
@@ -20,6 +21,7 @@ from simulator.scenario.shapes import (
     Key,
     Schema,
     Shape,
+    choice,
     either,
     flow,
     integer,
@@ -48,6 +50,10 @@ SETTINGS: Final[Mapping[str, Key]] = {
     "controllers": Key(integer("a number of controllers", 1), "The number of controllers; their ids are 101, 102, ..."),
     "servers": Key(integer("a number of servers", 1), "The number of servers in the ZooKeeper ensemble."),
     "racks": Key(list_of(text("the name of a rack")), "The racks; broker n is in rack n modulo their number."),
+    "releases": Key(
+        list_of(choice(tuple(RELEASES))),
+        "If any, the brokers are Apache Kafka's: broker n is of the release at index n modulo their number.",
+    ),
     "min_insync_replicas": Key(integer("a number of replicas", 1), "The minimum size of the ISR for acks=all."),
     "unclean_leader_election": Key(FLAG, "Whether a replica outside the ISR may lead if no member of it can."),
     "leader_rebalance_interval": Key(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 
 from attrs import frozen
 
+from simulator.settings import CONTROLLERS
 from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -17,6 +18,10 @@ from transport.store.tree import Tree
 # Cached, because producers and checks read the same znodes repeatedly, and few of them change.
 decode_topic = lru_cache(maxsize=1024)(formats.decode_topic)
 _decode_partition_state = lru_cache(maxsize=4096)(formats.decode_partition_state)
+
+DecodeBroker = Callable[[int, bytes, int], BrokerRegistration]
+"""Returns the registration of a broker, given its id, data and czxid. Raises UndecodableZnode."""
+
 _decode_broker = lru_cache(maxsize=1024)(formats.decode_broker)
 
 
@@ -28,6 +33,7 @@ class Durable:
     """
 
     tree: Tree
+    decode_broker: DecodeBroker = _decode_broker
 
     def topics(self) -> list[str]:
         """Return the names of the topics, sorted."""
@@ -39,6 +45,11 @@ class Durable:
         with suppress(formats.UndecodableZnode):
             return None if znode is None else decode_topic(name, znode.data)
         return None
+
+    def name_of(self, topic_id: str) -> str | None:
+        """Return the name of the topic with an id; None if there is none."""
+        found = {topic.topic_id: name for name in self.topics() if (topic := self.topic(name)) is not None}
+        return found.get(topic_id)
 
     def partitions(self) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
         """Yield every partition and its assignment, in order."""
@@ -71,9 +82,10 @@ class Durable:
         found = {}
         for id_ in sorted(paths.numbers(self.tree.children(paths.BROKER_IDS) or [])):
             znode = self.tree.read(paths.broker(id_))
-            if znode is not None:
+            # In a cluster of Kafka's, the controller may register, too.
+            if znode is not None and id_ not in CONTROLLERS:
                 with suppress(formats.UndecodableZnode):
-                    found[id_] = _decode_broker(id_, znode.data, znode.stat.czxid)
+                    found[id_] = self.decode_broker(id_, znode.data, znode.stat.czxid)
         return found
 
     def controller(self) -> int | None:

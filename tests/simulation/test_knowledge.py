@@ -172,10 +172,10 @@ def test_only_answers_to_leader_and_isr_are_reports() -> None:
     state = PartitionState.of(TP, "id", ReplicaAssignment((1,)), LeaderAndIsr(1, 0, (1,), 0, 1))
     request = LeaderAndIsrRequest(101, 7, 3, (LeaderAndIsrPartition(state, is_new=False),))
     orders.ordered(5, 9, 1, request)
-    assert (orders.has(5, 9), orders.has(5, 8), orders.has(4, 9)) == (True, False, False)
+    assert (orders.request(5, 9), orders.request(5, 8), orders.request(4, 9)) == (request, None, None)
     answer = LeaderAndIsrResponse((PartitionError(*TP, ErrorCode.KAFKA_STORAGE_ERROR),))
     assert list(orders.answered(5, 9, answer)) == [LogReport(7, (1, 3), TP, "id", is_usable=False)]
-    assert not orders.has(5, 9)
+    assert orders.request(5, 9) is None
 
 
 # --- requests ---------------------------------------------------------------------------------------------------

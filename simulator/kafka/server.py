@@ -1,0 +1,149 @@
+"""The listener of a broker of Kafka's, which also answers the reference broker's own requests.
+
+Controllers speak Kafka's protocol there. Producers and other brokers speak ours: the data of partitions are not what is
+simulated. The first frame of a connection says which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import trio
+from attrs import define, field, frozen
+
+from simulator.kafka import frames
+from simulator.kafka.releases import Release
+from simulator.kafka.requests import Handler
+from transport.errors import ErrorCode
+from transport.kafka.apis import KAFKA_APIS
+from transport.kafka.codec import decode, encode
+from transport.kafka.header import correlation_id_of, pack_response, read_api, unpack_request
+from transport.kafka.messages import ApiVersionsRequest, ApiVersionsResponse
+from transport.kafka.messages.api_versions_response import ApiVersion
+from transport.kafka.schema import Message
+from transport.network import Network, StreamHandler
+from transport.wire.errors import CodecError, FrameError
+from transport.wire.frame_stream import FrameStream
+from transport.wire.frames import frame
+
+
+@define(eq=False)
+class KafkaServer:
+    """Answers what controllers send, in the versions of a release.
+
+    A request of another version, or one that cannot be read, ends its connection. So does a request on a connection
+    that its controller has replaced by another one: on Kafka's wire nothing tells a late request from a new one, so a
+    broker could obey it after newer ones, and Kafka's own controllers cannot prevent that either.
+    """
+
+    release: Release
+    handlers: Mapping[type[Message], Handler]
+    _latest: dict[str | None, trio.abc.Stream] = field(factory=dict, init=False)
+    """The newest connection of each controller, by its client id."""
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Answer the requests of one connection."""
+        received = FrameStream(stream)
+        try:
+            is_new = True
+            while (payload := await received.receive()) is not None:
+                answer = await self._answer(stream, payload, is_new=is_new)
+                if answer is None:
+                    break
+                is_new = False
+                await received.send(frame(answer))
+        except (CodecError, FrameError, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the connection ends
+        finally:
+            await received.close()
+
+    async def _answer(self, stream: trio.abc.Stream, payload: bytes, *, is_new: bool) -> bytes | None:
+        key, version = read_api(payload)
+        api = KAFKA_APIS.get(key)
+        if key == ApiVersionsRequest.api_key:
+            self._take(stream, payload, is_new=is_new)
+            return self._api_versions(payload, version)
+        handler = None if api is None else self.handlers.get(api.request)
+        if api is None or handler is None or version not in self.release.offered[api.request]:
+            return None
+        header, body = unpack_request(api.request, payload)
+        if self._latest.get(header.client_id) is not stream:
+            return None
+        response = await handler(decode(api.request, version, body), version)
+        return pack_response(api.response, version, header.correlation_id, encode(response, version))
+
+    def _take(self, stream: trio.abc.Stream, payload: bytes, *, is_new: bool) -> None:
+        header, _ = unpack_request(ApiVersionsRequest, payload)
+        if is_new:
+            self._latest[header.client_id] = stream
+
+    def _api_versions(self, payload: bytes, version: int) -> bytes:
+        offered = self.release.offered
+        is_known = version in offered[ApiVersionsRequest]
+        error, told = (ErrorCode.NONE, version) if is_known else (ErrorCode.UNSUPPORTED_VERSION, 0)
+        keys = [ApiVersion(kind.api_key, versions.first, versions.last) for kind, versions in offered.items()]
+        response = ApiVersionsResponse(error_code=error.value, api_keys=tuple(sorted(keys, key=lambda of: of.api_key)))
+        return pack_response(ApiVersionsResponse, told, correlation_id_of(payload), encode(response, told))
+
+
+@frozen
+class TwoProtocols:
+    """A network whose servers answer connections of both protocols."""
+
+    _network: Network
+    _kafkas: StreamHandler
+
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+        """Connect as the network does."""
+        return await self._network.connect(host, port)
+
+    async def serve(
+        self,
+        handler: StreamHandler,
+        host: str,
+        port: int,
+        *,
+        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve as the network does, Kafka's protocol by its own handler."""
+        await self._network.serve(partial(self._handle, handler), host, port, task_status=task_status)
+
+    async def _handle(self, ours: StreamHandler, stream: trio.abc.Stream) -> None:
+        try:
+            first = bytes(await stream.receive_some())
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            first = b""
+        if not first:
+            await stream.aclose()
+            return
+        handler = self._kafkas if frames.is_kafkas(first) else ours
+        await handler(_Begun(stream, first))
+
+
+@define(eq=False)
+class _Begun(trio.abc.Stream):
+    """A stream of which the first bytes have been received."""
+
+    _stream: trio.abc.Stream
+    _first: bytes
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return the next bytes."""
+        if not self._first:
+            return bytes(await self._stream.receive_some(max_bytes))
+        await trio.lowlevel.checkpoint()
+        taken, self._first = self._first[:max_bytes], self._first[len(self._first[:max_bytes]) :]
+        return taken
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes."""
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait for room."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._stream.aclose()
