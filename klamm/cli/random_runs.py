@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
 
 import click
@@ -15,27 +16,34 @@ from klamm.cli.shrinking import shrink_failures
 from klamm.interrupts import INTERRUPTED
 from simulator.random_run import report
 from simulator.random_run.campaign import CampaignTally, cores, outcomes
-from simulator.random_run.plan import draw
+from simulator.random_run.plan import RunPlan, draw
 from simulator.random_run.run import RunOutcome, run
 from simulator.trace import Trace
 
 PrintValue = Callable[[object], None]
 """Prints a value that has a JSON form."""
 
+PlanOf = Callable[[int], RunPlan]
+"""Draws the plan of a seed."""
 
-def run_seeds(seeds: Sequence[int], print_value: PrintValue | None, *, shrinks: bool = False) -> int:
+
+def run_seeds(
+    seeds: Sequence[int], print_value: PrintValue | None, *, shrinks: bool = False, kafkas: bool = False
+) -> int:
     """Execute the random runs of some seeds and print the results; return an exit code.
 
     A single run is printed with its plan; as a JSON or YAML value, also with its whole trace. If `shrinks`, failures
-    are then made smaller.
+    are then made smaller. With `kafkas`, the brokers are Apache Kafka's.
     """
     failures: list[RunOutcome] = []
-    code = _run_one(seeds[0], print_value, failures) if len(seeds) == 1 else _run_many(seeds, print_value, failures)
+    run_them = _run_many if len(seeds) > 1 else _run_one
+    code = run_them(seeds, print_value, failures, partial(draw, kafkas=kafkas))
     return INTERRUPTED if shrinks and not shrink_failures(failures) else code
 
 
-def _run_one(seed: int, print_value: PrintValue | None, failures: list[RunOutcome]) -> int:
-    plan, trace = draw(seed), Trace(keep_all=print_value is not None)
+def _run_one(seeds: Sequence[int], print_value: PrintValue | None, failures: list[RunOutcome], plan_of: PlanOf) -> int:
+    [seed] = seeds
+    plan, trace = plan_of(seed), Trace(keep_all=print_value is not None)
     outcome = run(plan, trace=trace)
     if print_value is not None:
         print_value(report.run_json(plan, outcome, trace))
@@ -45,10 +53,10 @@ def _run_one(seed: int, print_value: PrintValue | None, failures: list[RunOutcom
     return int(outcome.violation is not None)
 
 
-def _run_many(seeds: Sequence[int], print_value: PrintValue | None, failures: list[RunOutcome]) -> int:
+def _run_many(seeds: Sequence[int], print_value: PrintValue | None, failures: list[RunOutcome], plan_of: PlanOf) -> int:
     tally = CampaignTally()
     processes = min(cores(), len(seeds))
-    has_ended = _add_up(seeds, processes, tally)
+    has_ended = _add_up(seeds, processes, tally, plan_of)
     if print_value is not None:
         print_value(report.tally_json(tally))
     else:
@@ -63,7 +71,7 @@ def _run_many(seeds: Sequence[int], print_value: PrintValue | None, failures: li
     return int(tally.failed > 0)
 
 
-def _add_up(seeds: Sequence[int], processes: int, tally: CampaignTally) -> bool:
+def _add_up(seeds: Sequence[int], processes: int, tally: CampaignTally, plan_of: PlanOf) -> bool:
     """Execute the runs, with a bar on a terminal, and count the results; return whether they ended before Ctrl-C."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(file=sys.stderr)
@@ -72,7 +80,7 @@ def _add_up(seeds: Sequence[int], processes: int, tally: CampaignTally) -> bool:
     ) as progress:
         task = progress.add_task("none failed", total=len(seeds))
         try:
-            with closing(outcomes(seeds, processes=processes)) as found:
+            with closing(outcomes(map(plan_of, seeds), processes=processes)) as found:
                 for outcome in found:
                     tally.add(outcome)
                     progress.update(task, advance=1, description=f"{tally.failed or 'none'} failed")

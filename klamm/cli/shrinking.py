@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from klamm.cli.output_files import write_output
 from simulator.random_run.campaign import cores
-from simulator.random_run.plan import draw
+from simulator.random_run.plan import RunPlan, draw
 from simulator.random_run.run import RunOutcome
 from simulator.random_run.workers import DIED
 from simulator.safety.invariants import Violation
@@ -33,13 +33,12 @@ def shrink_failures(failures: Iterable[RunOutcome]) -> bool:
         known.add(kind_of(violation))
         if violation.invariant == DIED:
             click.echo(f"seed {outcome.seed}: its process died, so there is nothing to shrink it with")
-        elif not _shrink(outcome.seed, violation):
+        elif not _shrink(draw(outcome.seed, kafkas=outcome.is_kafkas), violation):
             return False
     return True
 
 
-def _shrink(seed: int, violation: Violation) -> bool:
-    plan = draw(seed)
+def _shrink(plan: RunPlan, violation: Violation) -> bool:
     has_ended = True
     with ChildProcesses(cores()) as children, _progress() as show:
         trials = Trials(plan, kind_of(violation), children.judge, on_run=show)
@@ -48,16 +47,17 @@ def _shrink(seed: int, violation: Violation) -> bool:
         except KeyboardInterrupt:
             has_ended = False
             click.echo("interrupted: this is the smallest so far", err=True)
-    _print(trials)
+    _print(trials, plan)
     return has_ended
 
 
-def _print(trials: Trials) -> None:
+def _print(trials: Trials, before: RunPlan) -> None:
     seed = trials.best.seed
     path = free_path(seed)
-    shrunk = smallest(trials, draw(seed), path)
+    shrunk = smallest(trials, before, path)
     if shrunk is None:
-        click.echo(f"seed {seed}: no scenario fails as it does; replay it with: klamm simulate --seed {seed}")
+        kind = " --kafka" * before.settings.is_kafkas
+        click.echo(f"seed {seed}: no scenario fails as it does; replay it with: klamm simulate{kind} --seed {seed}")
         return
     click.echo(f"seed {seed}: {shrunk.summary} in {trials.spent:.0f} s, {trials.runs:,} runs")
     for line in shrunk.lines():

@@ -64,6 +64,9 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     help="Random runs, or the scenario, for each of these seeds; `corpus` for those that reach most.",
 )
 @click.option(
+    "--kafka", is_flag=True, help="Random runs with brokers of Apache Kafka's, of several releases, instead of ours."
+)
+@click.option(
     "--shrink",
     is_flag=True,
     help="Make the failing random runs smaller: the first of each kind of failure becomes a scenario of a few events, "
@@ -74,6 +77,7 @@ def simulate(
     scenario: Path | None,
     seed: int | None,
     seeds: Sequence[int] | None,
+    kafka: bool,
     shrink: bool,
     output: str,
 ) -> None:
@@ -88,6 +92,8 @@ def simulate(
         raise click.UsageError("give the file of a scenario, or --seeds 0..99 for random runs")
     if shrink and scenario is not None:
         raise click.UsageError("--shrink makes random runs smaller: give it --seed or --seeds, and no scenario")
+    if kafka and scenario is not None:
+        raise click.UsageError("--kafka is for random runs: a scenario names releases in its cluster")
     if shrink and output != "table":
         raise click.UsageError("--shrink prints scenarios and tables: use it without -o")
     numbers = seeds or (seed or 0,)
@@ -95,7 +101,7 @@ def simulate(
         from klamm.cli.random_runs import run_seeds
 
         print_value = {"json": print_json, "yaml": print_yaml}.get(output)
-        sys.exit(_exit_code(lambda: run_seeds(numbers, print_value, shrinks=shrink)))
+        sys.exit(_exit_code(lambda: run_seeds(numbers, print_value, shrinks=shrink, kafkas=kafka)))
     own = seed is None and seeds is None
     sys.exit(_exit_code(lambda: _run_scenario(scenario, [None] if own else numbers, output)))
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from attrs import define, field
 
+from simulator.random_run.plan import RunPlan
 from simulator.random_run.run import RunOutcome
 from simulator.random_run.workers import Worker
 
@@ -52,8 +53,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def outcomes(seeds: Iterable[int], *, processes: int) -> Generator[RunOutcome, None, None]:
-    """Yield the outcomes of the seeds' runs as they end, from this many concurrent child processes.
+def outcomes(seeds: Iterable[int | RunPlan], *, processes: int) -> Generator[RunOutcome, None, None]:
+    """Yield the outcomes of the runs of seeds or plans as they end, from this many concurrent child processes.
 
     Close the generator to stop them early.
     """

@@ -25,7 +25,8 @@ from simulator.actions.requests import AlterBroker, AlterTopic, Elect
 from simulator.actions.scene import Action, Strike
 from simulator.actions.sessions import Disconnect, Expire
 from simulator.actions.znodes import Damage, WriteElection
-from simulator.process import BrokerProcess, Process, ProcessState
+from simulator.broker_process import BrokerProcess
+from simulator.process import Process, ProcessState
 from simulator.random_run.happenings import Leave, Replace
 from simulator.steps import ControllerStep, Moment
 from simulator.store.durable import Durable

@@ -8,7 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from simulator.actions.requests import CreateTopic
-from simulator.random_run import elections, features, network_faults, topology
+from simulator.random_run import elections, features, kafka_brokers, network_faults, topology
 from simulator.random_run.happenings import Happening
 from simulator.scheduling import generator
 from simulator.settings import Settings
@@ -48,7 +48,10 @@ class RunPlan:
     def text(self) -> str:
         """Return the plan as text, one item per line."""
         settings = f"{self.settings}".removeprefix("Settings")
-        lines = [f"cluster{settings}", *(f"topic   {topic}" for topic in self.topics)]
+        lines = [f"cluster{settings}"]
+        if self.settings.releases:
+            lines.append(f"brokers Apache Kafka's, of {', '.join(self.settings.releases)}")
+        lines += [f"topic   {topic}" for topic in self.topics]
         lines.append(f"load    {self.records} records before, then {self.records_per_second:g}/s on {self.load}")
         lines.append(f"drawn   {', '.join(self.features) or 'nothing'}")
         for happening in self.happenings:
@@ -57,8 +60,8 @@ class RunPlan:
         return "\n".join([*lines, f"{self.seconds:6.2f}s everything is mended"])
 
 
-def draw(seed: int) -> RunPlan:
-    """Draw a plan."""
+def draw(seed: int, *, kafkas: bool = False) -> RunPlan:
+    """Draw a plan; with `kafkas`, one for the same cluster with brokers of Apache Kafka's."""
     rng = generator(seed, "plan")
     settings = elections.draw_settings(rng, topology.draw_settings(rng))
     settings = network_faults.draw_settings(generator(seed, "timeouts"), settings)
@@ -66,6 +69,9 @@ def draw(seed: int) -> RunPlan:
     partitions = topology.partitions_of(created)
     seconds = rng.uniform(*rng.choice(_SECONDS))
     chosen = features.choose(seed)
+    if kafkas:
+        settings = kafka_brokers.draw_settings(generator(seed, "releases"), settings)
+        chosen = tuple(each for each in chosen if kafka_brokers.suits(each.feature))
     for each in chosen:
         settings = each.settings(seed, settings)
     happenings = [each for some in chosen for each in some.happenings(seed, settings, partitions, seconds)]

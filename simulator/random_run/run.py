@@ -38,6 +38,8 @@ class RunOutcome:
     counts: Mapping[str, int]
     violation: Violation | None = None
     last: tuple[str, ...] = ()
+    is_kafkas: bool = False
+    """Whether the brokers were Apache Kafka's."""
 
 
 def run(plan: RunPlan, *, trace: Trace | None = None, spectator: Spectator | None = None) -> RunOutcome:
@@ -53,7 +55,7 @@ def run(plan: RunPlan, *, trace: Trace | None = None, spectator: Spectator | Non
         except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
             violation = Violation("a cluster starts and stops without an exception", _text(error))
     last = () if violation is None else _up_to_violation(trace)
-    return RunOutcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last)
+    return RunOutcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last, plan.settings.is_kafkas)
 
 
 async def _execute(plan: RunPlan, trace: Trace, counts: Counter[str], spectator: Spectator) -> None:

@@ -94,6 +94,19 @@ def test_a_random_run_in_yaml_has_its_plan_and_its_trace() -> None:
     assert "\ntrace:\n- time: 0.0\n" in done.stdout
 
 
+def test_random_runs_with_brokers_of_kafkas_are_of_the_same_seeds_but_other_runs() -> None:
+    ours, kafkas = simulate("--seed", "3"), simulate("--kafka", "--seed", "3")
+    assert (ours.returncode, kafkas.returncode) == (0, 0)
+    assert "brokers Apache Kafka's, of" in kafkas.stdout
+    assert "brokers Apache Kafka's" not in ours.stdout
+    assert _last_line(ours.stdout) != _last_line(kafkas.stdout)
+    assert _last_line(kafkas.stdout) in simulate("--kafka", "--seed", "3").stdout
+
+
+def _last_line(text: str) -> str:
+    return text.splitlines()[-1]
+
+
 def test_what_is_missed_is_told_with_its_line_and_seed_and_fails(scenario: Path) -> None:
     scenario.write_text(SCENARIO.replace("leader: 2", "leader: 3"))
     done = simulate(str(scenario), "--seeds", "4..5")
