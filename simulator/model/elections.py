@@ -165,6 +165,12 @@ def alter(row: Row, view: View) -> Rows:
             )
 
 
+def next_epoch(row: Row, view: View) -> Rows:
+    """Raise the leader epoch alone, for a leader that waits for it."""
+    if row.leader != NO_LEADER:
+        yield row.led(view.controller_epoch)
+
+
 def _is_current(proposal: Proposal, now: LeaderAndIsr) -> bool:
     based_on = (proposal.leader, proposal.leader_epoch, proposal.partition_epoch)
     return based_on == (now.leader, now.leader_epoch, now.partition_epoch)

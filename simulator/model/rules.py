@@ -25,6 +25,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "shrink": elections.shrink,
     "expel": elections.expel,
     "ISR": elections.alter,
+    "thaw": elections.next_epoch,
     "U1": reassignments.begin,
     "A1": reassignments.bring_in,
     "B3": reassignments.lead_inside,

@@ -189,3 +189,26 @@ async def test_a_dead_member_that_others_have_written_may_go_but_not_stay(bench:
     assert refused.error is ErrorCode.INELIGIBLE_REPLICA
     [granted] = await ask(bench, now)
     assert (granted.error, granted.isr) == (ErrorCode.NONE, (1, 2))
+
+
+@pytest.mark.requirement("D9")
+@pytest.mark.parametrize("is_kafkas", [True, False])
+async def test_a_leader_of_kafkas_with_an_old_version_gets_a_new_epoch(bench: Bench, is_kafkas: bool) -> None:
+    await prepare(bench)
+    bench.context.config = evolve(bench.context.config, kafka=is_kafkas)
+    await bench.write_state(TP, await bench.read_state(TP))
+    [refused] = await ask(bench, ITEM)
+    assert refused.error is ErrorCode.INVALID_UPDATE_VERSION
+    now = bench.context.leadership[TP]
+    assert (now.leader, now.isr) == (1, (1, 2, 3))
+    assert now.leader_epoch == LEADER_EPOCH + is_kafkas
+    assert [order.state.leader_epoch for order in bench.seen.leader_and_isr()] == [LEADER_EPOCH + 1] * is_kafkas
+    assert (await bench.read_state(TP)).leader_epoch == now.leader_epoch
+
+
+async def test_who_does_not_lead_gives_no_leader_a_new_epoch(bench: Bench) -> None:
+    await prepare(bench)
+    bench.context.config = evolve(bench.context.config, kafka=True)
+    [refused] = await ask(bench, replace(ITEM, partition_epoch=PARTITION_EPOCH - 1), broker=2)
+    assert refused.error is ErrorCode.INVALID_UPDATE_VERSION
+    assert bench.context.leadership[TP].leader_epoch == LEADER_EPOCH
