@@ -15,12 +15,15 @@ from attrs import frozen
 
 from controller.admin.client import AdminClient, open_admin
 from tests.kafka import jars
+from tests.kafka.cluster_security import ClusterSecurity
 from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.releases import brokers_of
+from tests.kafka.traffic import Servers
 from transport.child_process import spawn
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
 from transport.metadata import TopicPartition
+from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import HOST, free_port
 
 PATIENCE_SECONDS: Final = 120
@@ -28,8 +31,9 @@ POLL_SECONDS: Final = 0.1
 FIRST: Final = 1001
 """The id of the controller that is there before the brokers."""
 
+LISTENERS: Final = ("INTERNAL", "EXTERNAL")
+OPEN: Final = {"listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"}
 SETTINGS: Final = {
-    "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
     "inter.broker.listener.name": "INTERNAL",
     "default.replication.factor": "3",
     "offsets.topic.replication.factor": "3",
@@ -62,15 +66,22 @@ class RealCluster:
     """The addresses of the brokers for clients."""
 
     controllers: dict[int, subprocess.Popen[bytes]]
+    security: ClusterSecurity | None = None
 
     @property
-    def bootstrap(self) -> str:
-        """The addresses of all brokers for clients."""
-        return ",".join(self.clients.values())
+    def bootstrap(self) -> Servers:
+        """The brokers for clients."""
+        return self.servers(*self.clients)
+
+    def servers(self, *broker_ids: int) -> Servers:
+        """Return these brokers for clients."""
+        addresses = ",".join(self.clients[id_] for id_ in broker_ids)
+        return addresses if self.security is None else {"bootstrap.servers": addresses, **self.security.of_client()}
 
     def start_controller(self, controller_id: int) -> None:
         """Start another controller."""
-        self.controllers[controller_id] = _start_controller(self.zookeeper, self.directory, controller_id)
+        process = _start_controller(self.zookeeper, self.directory, controller_id, self.security)
+        self.controllers[controller_id] = process
 
     def kill_controller(self, controller_id: int) -> None:
         """Kill a controller with SIGKILL."""
@@ -154,6 +165,7 @@ async def real_cluster(
     release: str = jars.RELEASE,
     broker_ids: Sequence[int] = (1, 2, 3),
     is_first: bool = True,
+    security: ClusterSecurity | None = None,
 ) -> AsyncIterator[RealCluster]:
     """Run brokers and a controller below a chroot that does not exist yet.
 
@@ -162,22 +174,27 @@ async def real_cluster(
     """
     clients = {id_: free_port() for id_ in broker_ids}
     kind = brokers_of(release)
+    settings = {**SETTINGS, **(OPEN if security is None else security.of_broker(*LISTENERS)), **kind.settings}
     brokers = {
-        id_: _broker(of, zookeeper, id_, directory, clients[id_], kind.settings)
+        id_: _broker(of, zookeeper, id_, directory, clients[id_], settings)
         for id_, of in zip(broker_ids, kind.first(len(broker_ids)), strict=True)
     }
     addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
     controllers: dict[int, subprocess.Popen[bytes]] = {}
+    network = None if security is None else security.admin_network()
     try:
+        if security is not None:
+            async with open_zookeeper(zookeeper) as store:
+                await security.let_in(store)
         if is_first:
-            await _begin(zookeeper, directory, controllers)
+            await _begin(zookeeper, directory, controllers, security)
         async with trio.open_nursery() as nursery:
             for broker in brokers.values():
                 nursery.start_soon(broker.start)
         if not is_first:
-            await _begin(zookeeper, directory, controllers)
-        async with open_admin(zookeeper_connect=zookeeper, timeout=PATIENCE_SECONDS) as admin:
-            cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers)
+            await _begin(zookeeper, directory, controllers, security)
+        async with open_admin(zookeeper_connect=zookeeper, network=network, timeout=PATIENCE_SECONDS) as admin:
+            cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers, security)
             if is_first:
                 await cluster.until_registered(*broker_ids)
             yield cluster
@@ -187,15 +204,23 @@ async def real_cluster(
                 kill(process)
 
 
-def _start_controller(zookeeper: str, directory: Path, controller_id: int) -> subprocess.Popen[bytes]:
-    kafka = ("--kafka", "--inter-broker-listener-name", "INTERNAL", "--session-timeout", "4000")
-    command = [sys.executable, "-m", "klamm", "controller", "run", "--id", str(controller_id), *kafka]
-    return spawn([*command, "--zookeeper", zookeeper], _log(directory, controller_id))
+def _start_controller(
+    zookeeper: str, directory: Path, controller_id: int, security: ClusterSecurity | None
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "klamm", "controller", "run", "--id", str(controller_id), "--kafka"]
+    options = ["--inter-broker-listener-name", "INTERNAL", "--session-timeout", "4000", "--zookeeper", zookeeper]
+    secured = [] if security is None else ["--security-config", str(security.of_controller())]
+    return spawn([*command, *options, *secured], _log(directory, controller_id))
 
 
-async def _begin(zookeeper: str, directory: Path, controllers: dict[int, subprocess.Popen[bytes]]) -> None:
+async def _begin(
+    zookeeper: str,
+    directory: Path,
+    controllers: dict[int, subprocess.Popen[bytes]],
+    security: ClusterSecurity | None,
+) -> None:
     """Start the first controller, and wait until it listens."""
-    controllers[FIRST] = _start_controller(zookeeper, directory, FIRST)
+    controllers[FIRST] = _start_controller(zookeeper, directory, FIRST, security)
     await until(partial(_listens, directory, FIRST))
 
 
@@ -209,11 +234,11 @@ def _log(directory: Path, controller_id: int) -> Path:
 
 
 def _broker(
-    release: str, zookeeper: str, broker_id: int, directory: Path, port: int, of_kind: Mapping[str, str]
+    release: str, zookeeper: str, broker_id: int, directory: Path, port: int, settings: Mapping[str, str]
 ) -> RealBroker:
     folder = directory / f"broker-{broker_id}"
     folder.mkdir()
     internal = free_port()
     addresses = f"INTERNAL://{HOST}:{internal},EXTERNAL://{HOST}:{port}"
-    settings = SETTINGS | dict(of_kind) | {"listeners": addresses}
-    return RealBroker(broker_id, jars.folder(release), zookeeper, folder, settings, internal)
+    own = {**settings, "listeners": addresses}
+    return RealBroker(broker_id, jars.folder(release), zookeeper, folder, own, internal)

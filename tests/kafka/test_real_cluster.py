@@ -21,6 +21,11 @@ STOPPED_BY_SIGTERM = 143
 
 
 async def test_brokers_live_under_our_controller(cluster: RealCluster) -> None:
+    await live(cluster)
+
+
+async def live(cluster: RealCluster) -> None:
+    """Lose, stop and regain brokers, move a partition and delete a topic while records are written."""
     await cluster.create("bulk", partitions=3)
     written = await write(cluster.bootstrap, "bulk", RECORDS)
     assert len(written.values) == RECORDS
@@ -45,11 +50,16 @@ async def test_brokers_live_under_our_controller(cluster: RealCluster) -> None:
 
     await cluster.delete("bulk")
     await cluster.until_without_logs("bulk", 1, 2, 3)
-    assert [await topics(broker) for broker in cluster.clients.values()] == [{"orders", "moved", OFFSETS}] * 3
+    assert [await topics(cluster.servers(id_)) for id_ in cluster.brokers] == [{"orders", "moved", OFFSETS}] * 3
     require_standbys(cluster)
 
 
 async def test_transactions_go_on_when_the_controller_and_a_leader_die(cluster: RealCluster) -> None:
+    await fail_over(cluster)
+
+
+async def fail_over(cluster: RealCluster) -> None:
+    """Kill the controller in office and a leader while records are written in transactions."""
     await cluster.create("paid", partitions=3)
     cluster.start_controller(SECOND)
     async with committing(cluster.bootstrap, "paid") as paid:

@@ -12,9 +12,21 @@ import trio
 from attrs import frozen
 
 import klamm
+from tests.kafka.cluster_security import (
+    AUTHORIZER,
+    CLUSTER,
+    MECHANISM,
+    MODULES,
+    add_scram_user,
+    java_tls,
+    login_module,
+    permit,
+    write_properties,
+)
 from tests.kafka.real_brokers import RealBroker, real_broker
-from tests.kit.certificates import Authority, as_pkcs12, authority
-from transport.acls import CLUSTER, AclEntry, Operation, Pattern, PatternType
+from tests.kafka.tcp_table import connections
+from tests.kit.certificates import Authority, authority
+from transport.acls import Operation
 from transport.kafka import messages as kafka
 from transport.kafka.channel import BrokerConnection
 from transport.kafka.client import KafkaConnection
@@ -26,57 +38,44 @@ from transport.security.errors import SecurityError
 from transport.security.network import TlsNetwork
 from transport.security.principal import Principal
 from transport.security.settings import security_of
-from transport.store import formats, kafka_acls as acls
-from transport.store.protocol import ANY_VERSION, Create, MetadataStore, Set, ensure_paths
-from transport.store.scram_users import USER_CONFIGS, ScramUsers, encode_credential, user_path
+from transport.store.protocol import MetadataStore
+from transport.store.scram_users import ScramUsers
 from transport.store.zookeeper import open_zookeeper
 from transport.wire.errors import Untrusted, WireError
 from transport.zookeeper_server import HOST
 
-MECHANISM: Final = "SCRAM-SHA-512"
 USERS: Final = {"broker": "broker-secret", "klamm": "klamm-secret", "nobody=special, *~+/": "nobody-secret"}
-PASSWORD: Final = "of-the-store"  # noqa: S105  of files that live as long as a test
-MODULES: Final = "org.apache.kafka.common.security"
 CONTROLLER: Final = BrokerEndpoint(1001, HOST, 1)
 ORDER: Final = UpdateMetadataRequest(1001, 1_000, -1, CONTROLLER, None, ())
 NO_CONTROLLER: Final = -1
-LOCAL, REMOTE, STATE, INODE = 1, 2, 3, 9
-"""The columns of /proc/net/tcp."""
-
-ESTABLISHED: Final = "01"
 LISTENER: Final = "listener.name.plaintext"
 """The broker's only listener, whose name does not say what it is."""
 
 
 def settings_of_broker(known: Authority) -> dict[str, str]:
-    keys = as_pkcs12(known.issue("broker", HOST), PASSWORD)
-    scram_login = f'{MODULES}.scram.ScramLoginModule required username="broker" password="{USERS["broker"]}";'
     plain_users = f'{MODULES}.plain.PlainLoginModule required user_klamm="{USERS["klamm"]}";'
     return {
         "listener.security.protocol.map": "PLAINTEXT:SASL_SSL",
         "inter.broker.listener.name": "PLAINTEXT",
         "sasl.mechanism.inter.broker.protocol": MECHANISM,
         "sasl.enabled.mechanisms": f"{MECHANISM},PLAIN",
-        f"{LISTENER}.scram-sha-512.sasl.jaas.config": scram_login,
+        f"{LISTENER}.scram-sha-512.sasl.jaas.config": login_module("broker", USERS["broker"]),
         f"{LISTENER}.plain.sasl.jaas.config": plain_users,
         f"{LISTENER}.ssl.client.auth": "requested",
-        "ssl.keystore.location": str(keys),
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.password": PASSWORD,
-        "ssl.key.password": PASSWORD,
-        "ssl.truststore.location": str(known.certificate),
-        "ssl.truststore.type": "PEM",
-        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        **java_tls(known, known.issue("broker", HOST)),
+        "authorizer.class.name": AUTHORIZER,
         "super.users": "User:broker",
     }
 
 
 async def add_users(store: MetadataStore) -> None:
-    await ensure_paths(store, [USER_CONFIGS])
     for user, password in USERS.items():
-        known = scram.credential(scram.MECHANISMS[MECHANISM], password, user.encode(), 4096)
-        settings = {MECHANISM: encode_credential(known)}
-        await store.multi([Create(user_path(user), formats.encode_config(settings))])
+        await add_scram_user(store, user, password)
+
+
+async def let(store: MetadataStore, *users: str) -> None:
+    """Let users do what controllers and brokers do."""
+    await permit(store, CLUSTER, Operation.CLUSTER_ACTION, *(Principal("User", user) for user in users))
 
 
 @frozen
@@ -88,11 +87,10 @@ class Lab:
     store: MetadataStore
 
     def client(self, user: str, password: str, **more: str) -> dict[str, str]:
-        module = f"{MODULES}.scram.ScramLoginModule"
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": MECHANISM,
-            "sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
+            "sasl.jaas.config": login_module(user, password),
             "ssl.truststore.location": str(self.known.certificate),
             **{name.replace("_", "."): value for name, value in more.items()},
         }
@@ -118,13 +116,7 @@ class Lab:
 
     def connections(self) -> int:
         """Return the number of connections that others have with the broker, half-open ones included."""
-        assert self.broker.process is not None
-        port, pid = f":{self.broker.port:04X}", self.broker.process.pid
-        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-        open_ = [row for row in rows if row[STATE] == ESTABLISHED]
-        sockets = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-        its_own = {row[LOCAL] for row in open_ if f"socket:[{row[INODE]}]" in sockets and row[REMOTE].endswith(port)}
-        return sum(row[LOCAL].endswith(port) and row[REMOTE] not in its_own for row in open_)
+        return connections(self.broker.port, self.broker.process.pid)
 
 
 @pytest.fixture
@@ -190,7 +182,7 @@ async def permissions(lab: Lab) -> None:
         orders = BrokerConnection(connection, lambda: (), PackedStates())
         with pytest.raises(Untrusted, match="our principal needs ClusterAction on the cluster"):
             await orders.call(ORDER)
-        await permit(lab.store, "klamm")
+        await let(lab.store, "klamm")
         with trio.fail_after(10):
             while not await may_order(orders):
                 await trio.sleep(0.05)
@@ -202,16 +194,6 @@ async def may_order(orders: BrokerConnection) -> bool:
     except Untrusted:
         return False
     return True
-
-
-async def permit(store: MetadataStore, *users: str) -> None:
-    """Let users do what controllers and brokers do, and announce it."""
-    principals = [Principal("User", user) for user in users]
-    entries = [AclEntry(who, is_allowed=True, host=HOST, operation=Operation.CLUSTER_ACTION) for who in principals]
-    path, data = acls.path_of(Pattern(PatternType.LITERAL, CLUSTER)), acls.encode_entries(entries)
-    [there] = await store.read([path])
-    written = Create(path, data) if there is None else Set(path, data, ANY_VERSION)
-    await store.multi([written, Create(f"{acls.CHANGES}/acl_changes_", b"Cluster:kafka-cluster", sequence=True)])
 
 
 async def test_the_credentials_that_a_broker_accepts_are_those_that_we_read(lab: Lab) -> None:
@@ -226,8 +208,7 @@ async def test_a_secured_broker_lives_under_our_controller(kafka_jars: Path, zoo
     address, known = f"{zookeeper}/kafka-{tmp_path.name}", authority(tmp_path / "known")
     async with open_zookeeper(address) as store:
         await add_users(store)
-        await ensure_paths(store, acls.PERSISTENT)
-        await permit(store, "broker")
+        await let(store, "broker")
         async with trio.open_nursery() as nursery:
             config = klamm.ControllerConfig(
                 1001,
@@ -244,7 +225,7 @@ async def test_a_secured_broker_lives_under_our_controller(kafka_jars: Path, zoo
                 async with lab.connected(lab.client("klamm", USERS["klamm"])) as connection:
                     # An order that is refused for want of an ACL is not lost.
                     assert await controller_of(connection) == NO_CONTROLLER
-                    await permit(store, "klamm", "broker")
+                    await let(store, "klamm", "broker")
                     with trio.fail_after(30):
                         while await controller_of(connection) != service.endpoint.id:
                             await trio.sleep(0.05)
@@ -253,18 +234,15 @@ async def test_a_secured_broker_lives_under_our_controller(kafka_jars: Path, zoo
 
 
 def properties_of_controller(known: Authority) -> Path:
-    module = f"{MODULES}.scram.ScramLoginModule"
     settings = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": MECHANISM,
-        "sasl.jaas.config": f'{module} required username="klamm" password="{USERS["klamm"]}";',
+        "sasl.jaas.config": login_module("klamm", USERS["klamm"]),
         "ssl.keystore.location": known.issue("controller", HOST),
         "ssl.truststore.location": known.certificate,
-        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "authorizer.class.name": AUTHORIZER,
     }
-    file = known.directory / "controller.properties"
-    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-    return file
+    return write_properties(known.directory / "controller.properties", settings)
 
 
 async def controller_of(connection: KafkaConnection) -> int:

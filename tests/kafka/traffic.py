@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Final
@@ -20,6 +20,13 @@ READ_SECONDS: Final = 120
 IN_TRANSACTION: Final = 10
 """The number of records in a transaction."""
 _POLL_SECONDS: Final = 0.005
+
+Servers = str | Mapping[str, str]
+"""The addresses of brokers, or all settings of librdkafka to connect to them."""
+
+
+def _connecting(servers: Servers) -> dict[str, str | int | float | bool]:
+    return {"bootstrap.servers": servers} if isinstance(servers, str) else dict(servers)
 
 
 @define(eq=False)
@@ -42,25 +49,24 @@ class Written:
         self.longest_wait = max(self.longest_wait, message.latency() or 0.0)
 
 
-def writing(bootstrap: str, topic: str) -> AbstractAsyncContextManager[Written]:
+def writing(servers: Servers, topic: str) -> AbstractAsyncContextManager[Written]:
     """Write records to a topic until the end of the block, which waits for the last acknowledgement.
 
     The block begins when the first record has been acknowledged.
     """
-    return _until_the_end(partial(_write, bootstrap, topic))
+    return _until_the_end(partial(_write, servers, topic))
 
 
-async def write(bootstrap: str, topic: str, count: int) -> Written:
+async def write(servers: Servers, topic: str, count: int) -> Written:
     """Write a number of records to a topic as fast as it takes them."""
     written, is_over = Written(), threading.Event()
     is_over.set()
-    await trio.to_thread.run_sync(_write, bootstrap, topic, written, is_over, count)
+    await trio.to_thread.run_sync(_write, servers, topic, written, is_over, count)
     return written
 
 
-def _write(bootstrap: str, topic: str, written: Written, is_over: threading.Event, at_least: int = 0) -> None:
-    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 5}
-    producer = Producer(settings)
+def _write(servers: Servers, topic: str, written: Written, is_over: threading.Event, at_least: int = 0) -> None:
+    producer = Producer(_connecting(servers) | {"enable.idempotence": True, "acks": "all", "linger.ms": 5})
     number = 0
     while number < at_least or not is_over.is_set():
         producer.produce(topic, f"{topic}-{number}".encode(), on_delivery=written.take)
@@ -70,12 +76,12 @@ def _write(bootstrap: str, topic: str, written: Written, is_over: threading.Even
     written.errors += ["not acknowledged in time"] * left
 
 
-def committing(bootstrap: str, topic: str) -> AbstractAsyncContextManager[Written]:
+def committing(servers: Servers, topic: str) -> AbstractAsyncContextManager[Written]:
     """Write to a topic in transactions until the end of the block, and take the values of those that were committed.
 
     The block begins when the first transaction has been committed.
     """
-    return _until_the_end(partial(_commit, bootstrap, topic))
+    return _until_the_end(partial(_commit, servers, topic))
 
 
 @asynccontextmanager
@@ -98,8 +104,8 @@ async def until_more(written: Written, count: int) -> None:
             await trio.sleep(_POLL_SECONDS)
 
 
-def _commit(bootstrap: str, topic: str, written: Written, is_over: threading.Event) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"writer-of-{topic}"})
+def _commit(servers: Servers, topic: str, written: Written, is_over: threading.Event) -> None:
+    producer = Producer(_connecting(servers) | {"transactional.id": f"writer-of-{topic}"})
     producer.init_transactions(FLUSH_SECONDS)
     for number in itertools.count():
         if is_over.is_set():
@@ -112,28 +118,27 @@ def _commit(bootstrap: str, topic: str, written: Written, is_over: threading.Eve
         written.values += values
 
 
-async def read(bootstrap: str, topic: str, group: str) -> list[bytes]:
+async def read(servers: Servers, topic: str, group: str) -> list[bytes]:
     """Read all records of a topic in a consumer group."""
-    return await trio.to_thread.run_sync(_read, bootstrap, topic, group)
+    return await trio.to_thread.run_sync(_read, servers, topic, group)
 
 
-async def create_topic(bootstrap: str, topic: str) -> None:
+async def create_topic(servers: Servers, topic: str) -> None:
     """Have the controller that brokers know create a topic with three partitions of three replicas."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(_connecting(servers))
     [created] = admin.create_topics([NewTopic(topic, 3, 3)]).values()
     await trio.to_thread.run_sync(created.result)
 
 
-async def topics(bootstrap: str) -> set[str]:
+async def topics(servers: Servers) -> set[str]:
     """Return the topics that a broker tells clients of."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient(_connecting(servers))
     listed = await trio.to_thread.run_sync(partial(admin.list_topics, timeout=READ_SECONDS))
     return set(listed.topics)
 
 
-def _read(bootstrap: str, topic: str, group: str) -> list[bytes]:
-    settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.partition.eof": True}
-    consumer = Consumer(settings)
+def _read(servers: Servers, topic: str, group: str) -> list[bytes]:
+    consumer = Consumer(_connecting(servers) | {"group.id": group, "enable.partition.eof": True})
     ends: set[int] = set()
     assigned: list[TopicPartition] = []
 
