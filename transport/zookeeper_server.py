@@ -46,7 +46,8 @@ _JARS: Final = (
     "commons-io-*.jar",
     "jackson-*.jar",
 )
-_JVM_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.level=WARN")
+HEAP: Final = "512m"
+_JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.level=WARN")
 
 
 class DevelopmentServerError(Exception):
@@ -124,7 +125,7 @@ def _java_version(java: str) -> int:
 
 @asynccontextmanager
 async def development_zookeeper(
-    data_dir: Path, port: int = 0, *, tls: ServerTls | None = None
+    data_dir: Path, port: int = 0, *, tls: ServerTls | None = None, heap: str = HEAP
 ) -> AsyncIterator[DevelopmentServer]:
     """Run a ZooKeeper with its data, configuration and log in `data_dir` until the block ends.
 
@@ -132,6 +133,7 @@ async def development_zookeeper(
         data_dir: Created if missing; data of an earlier run is served again.
         port: On 127.0.0.1; 0 for any free port.
         tls: To listen with TLS as well, on another free port.
+        heap: The most memory for its data, as Java's -Xmx takes it; a million znodes need about 500 MB.
 
     Raises:
         DevelopmentServerError: It cannot run, does not answer, or another one runs in `data_dir`.
@@ -141,7 +143,7 @@ async def development_zookeeper(
         secure_port = None if tls is None else free_port()
         config = write_config(data_dir, port, _tls_settings(tls, secure_port))
         log = data_dir / LOG_NAME
-        process = spawn_server("org.apache.zookeeper.server.ZooKeeperServerMain", config, log)
+        process = spawn_server("org.apache.zookeeper.server.ZooKeeperServerMain", config, log, heap)
         try:
             await wait_until_serving(process, port, log, secure_port)
             yield DevelopmentServer(HOST, port, process.pid, secure_port)
@@ -171,10 +173,10 @@ def _sole_user(data_dir: Path) -> Iterator[None]:
         yield
 
 
-def spawn_server(main: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+def spawn_server(main: str, config: Path, log: Path, heap: str = HEAP) -> subprocess.Popen[bytes]:
     """Start a main class of ZooKeeper. Raises DevelopmentServerError if Java or ZooKeeper is missing."""
     java, classpath = find_java(), os.pathsep.join(map(str, find_jars()))
-    return spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
+    return spawn([java, f"-Xmx{heap}", *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
 
 
 def free_port(port: int = 0) -> int:

@@ -53,7 +53,8 @@ def topic_znodes(shape: Shape) -> Iterator[tuple[str, bytes]]:
     size = shape.partitions_per_topic
     for number, name in enumerate(shape.names()):
         partitions = {p: ReplicaAssignment(shape.replicas(number * size + p)) for p in range(size)}
-        topic_id = f"AAAAAAAAAAAAAAAAA{number:05}"
+        # The last character has two bits of the id only, so it cannot tell topics apart.
+        topic_id = f"AAAAAAAAAAAAAAAA{number:05}A"
         yield paths.topic(name), formats.encode_topic(formats.TopicZnode(partitions, topic_id))
 
 

@@ -57,6 +57,11 @@ def processor_seconds() -> float:
     return sum(map(_ticks, [os.getpid(), *descendants(os.getpid())])) / os.sysconf("SC_CLK_TCK")
 
 
+def processor_seconds_of(pid: int) -> float:
+    """Return the processor time of a process; 0 if it is gone."""
+    return _ticks(pid) / os.sysconf("SC_CLK_TCK")
+
+
 def descendants(pid: int) -> list[int]:
     """Return the descendants of a process."""
     children = defaultdict(list)
