@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 import trio
@@ -55,8 +54,11 @@ class ScriptedBroker:
 
     async def listen(self, nursery: trio.Nursery) -> None:
         """Listen until the nursery ends, at any free port the first time."""
-        handlers = dict.fromkeys({**ANSWERS, **self.answers}, self._take)
-        self.port = await nursery.start(TcpNetwork().serve, partial(serve_stream, handlers=handlers), HOST, self.port)
+        self.port = await nursery.start(TcpNetwork().serve, self.serve, HOST, self.port)
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Serve a connection."""
+        await serve_stream(stream, dict.fromkeys({**ANSWERS, **self.answers}, self._take))
 
     async def _take(self, request: KafkaRequest) -> Message:
         self.orders.append(request.message)

@@ -1,4 +1,4 @@
-"""A damaged request at the controller's listener for brokers ends its connection at most, never the office."""
+"""What is damaged on its way between brokers and the controller ends its connection at most, never the office."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from struct import pack
 
 import pytest
 import trio
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 from structlog.testing import capture_logs
 
-from tests.kafka.scripted_broker import HOST, scripted_brokers
+from tests.kafka.scripted_broker import HOST, ScriptedBroker, scripted_brokers
 from tests.kafka.test_kafka_node import KAFKA, TP, create_topic, epoch_of, proposal
 from tests.kit.service import Controllers, until
 from transport.kafka import messages as kafka
 from transport.kafka.apis import KAFKA_APIS
+from transport.kafka.client import MAX_ANSWER_BYTES
 from transport.kafka.codec import encode
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.header import RequestHeader, pack_request
 from transport.kafka.schema import Message
+from transport.kafka.server import MAX_REQUEST_BYTES
 from transport.network import TcpNetwork
 from transport.store.memory import MemoryZooKeeper
 from transport.wire.frame_stream import FrameStream
@@ -94,7 +96,41 @@ async def test_damaged_requests_cost_their_connection_at_most(
             assert (await connection.send(asked, kafka.AllocateProducerIdsResponse, 0)).error_code == 0
 
 
-@pytest.mark.parametrize("length", [-1, 2**31 - 1, 16 * 1024 * 1024 + 1])
+@define
+class GarblingBroker(ScriptedBroker):
+    """A broker that answers the first connections with garbage, and those after them as it should."""
+
+    garbage: list[bytes] = field(factory=list)
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Serve a connection."""
+        if not self.garbage:
+            await super().serve(stream)
+            return
+        await FrameStream(stream).receive()
+        await stream.send_all(self.garbage.pop(0))
+
+
+async def test_a_broker_that_answers_garbage_is_asked_again(controllers: Controllers, memory: MemoryZooKeeper) -> None:
+    garbage = [
+        frame(random.Random(1).randbytes(500)),
+        frame(pack(">i", 0) + b"\xff" * 9),
+        pack(">i", MAX_ANSWER_BYTES + 1),
+    ]
+    service, broker = await controllers.start_active(**KAFKA), GarblingBroker(1, garbage=list(garbage))
+    office = service.office
+    async with memory.session() as store, trio.open_nursery() as nursery:
+        with capture_logs() as logs:
+            await broker.listen(nursery)
+            await broker.register(store)
+            await until(lambda: bool(broker.told(kafka.UpdateMetadataRequest)))
+        nursery.cancel_scope.cancel()
+    told = [line["event"] for line in logs if line["log_level"] not in {"debug", "info"}]
+    assert told == ["trying again"] * len(garbage)
+    assert service.office is office
+
+
+@pytest.mark.parametrize("length", [-1, 2**31 - 1, MAX_REQUEST_BYTES + 1])
 async def test_an_impossible_length_ends_the_connection(controllers: Controllers, length: int) -> None:
     service = await controllers.start(**KAFKA)
     assert service.node is not None

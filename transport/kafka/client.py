@@ -27,6 +27,9 @@ _SOFTWARE_VERSION: Final = "1"
 _HANDSHAKE_VERSION: Final = 3
 """Of ApiVersions. A server that has no such version answers in version 0, with those that it has (KIP-511)."""
 
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+"""The limit of one answer. That of LeaderAndIsr for 200,000 partitions takes 2 MiB."""
+
 _UNSUPPORTED: Final = Struct(">h").pack(ErrorCode.UNSUPPORTED_VERSION)
 
 
@@ -43,7 +46,7 @@ class KafkaConnection:
 
         With a `login`, the client logs in by SASL, and does so again before the server ends its session.
         """
-        self._exchange = Exchange(stream, peer, _unpack)
+        self._exchange = Exchange(stream, peer, _unpack, max_answer_bytes=MAX_ANSWER_BYTES)
         self._peer = peer
         self._client_id = client_id
         self._offered: Mapping[int, Versions] = {}

@@ -10,7 +10,7 @@ import trio
 
 from transport.wire.errors import CodecError, ConnectionBroken, FrameError, RequestTimedOut
 from transport.wire.frame_stream import FrameStream
-from transport.wire.frames import frame
+from transport.wire.frames import MAX_FRAME_BYTES, frame
 
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
@@ -31,9 +31,16 @@ class Exchange(Generic[A]):
     closes the connection if its request was in flight.
     """
 
-    def __init__(self, stream: trio.abc.Stream, peer: str, unpack: Callable[[bytes], tuple[int, A]]) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        peer: str,
+        unpack: Callable[[bytes], tuple[int, A]],
+        *,
+        max_answer_bytes: int = MAX_FRAME_BYTES,
+    ) -> None:
         """Take over a stream; `unpack` returns the correlation id of an answer's payload, and the answer."""
-        self._frames = FrameStream(stream)
+        self._frames = FrameStream(stream, max_answer_bytes)
         self._peer = peer
         self._unpack = unpack
         self._correlation_ids = count()
