@@ -50,15 +50,22 @@ class TakeOver:
     is_old: bool
 
 
-async def release(store: MetadataStore, now_ms: int, timeout: float) -> Release:  # noqa: ASYNC109  it raises its own
+async def release(
+    store: MetadataStore,
+    now_ms: int,
+    timeout: float,  # noqa: ASYNC109  it raises its own
+    announced: Callable[[], None] = lambda: None,
+) -> Release:
     """Let Kafka's brokers elect a controller of theirs, and wait for it for up to `timeout` seconds.
 
-    What is written first keeps our controllers from standing for election until the next order. One in office resigns;
-    one that does not is deposed, and one that is dead need not be there.
+    What is written first, before `announced` is called, keeps our controllers from standing for election until the next
+    order. One in office resigns; one that does not is deposed, and one that is dead need not be there. A release may be
+    repeated.
 
     Raises HandoverRefused if another kind of controller is in office, or if no broker takes office.
     """
     our_id = await _announce_release(store, now_ms)
+    announced()
     with trio.move_on_after(OBEDIENCE_SECONDS):
         await _until(store, lambda znodes: znodes.lock is None or not _is_ours(znodes))
     await _depose(store)
@@ -79,6 +86,8 @@ async def _announce_release(store: MetadataStore, now_ms: int) -> int | None:
     while True:
         znodes = await read_office(store)
         if znodes.holder is not None and not _is_ours(znodes):
+            if znodes.is_released and znodes.holder.writer is Writer.KAFKA:
+                return None
             raise HandoverRefused(f"{_foreign(znodes)}: there is nothing to release")
         if not znodes.epoch:
             raise HandoverRefused("no controller has ever been in office here: there is nothing to release")
@@ -151,7 +160,7 @@ async def take_over(store: MetadataStore, now_ms: int, timeout: float) -> TakeOv
         raise HandoverRefused(reason)
     ours = await children_of(store, paths.KLAMM_CONTROLLERS)
     if not ours:
-        raise HandoverRefused("none of our controllers is running: start one with `klamm controller run --kafka`")
+        raise HandoverRefused("no controller of Klamm's is running: start one with `klamm controller run --kafka`")
     async with _ordered(store, now_ms):
         with trio.move_on_after(timeout):
             return _taken(await _until(store, lambda znodes: znodes.lock is not None and _is_ours(znodes)))

@@ -32,7 +32,7 @@ def shut_out(root: Acl | None, brokers: Mapping[int, Acl]) -> str:
         known = identities(acl) - {"world:anyone"}
         if not known & allowed:
             return (
-                f"broker {broker_id} could not delete our /controller: the ACL of the chroot lets only"
+                f"broker {broker_id} could not delete Klamm's /controller: the ACL of the chroot lets only"
                 f" {', '.join(sorted(allowed)) or 'nobody'} do so, and this broker is"
                 f" {', '.join(sorted(known)) or 'known by no identity'}: let the brokers create and delete there"
             )

@@ -24,8 +24,8 @@ RELEASE: Final = "`klamm controller release`"
 TAKE_OVER: Final = "`klamm controller take-over`"
 
 _DELETED: Final = (
-    "an operator or another controller removed our /controller: this counts as a release,"
-    f" and no controller of ours stands for election until {TAKE_OVER}"
+    "an operator or another controller removed Klamm's /controller: this counts as a release,"
+    f" and no controller of Klamm's stands for election until {TAKE_OVER}"
 )
 
 
@@ -61,10 +61,10 @@ def obstacle(znodes: OfficeZnodes) -> str:
     """Return the reason why nobody of ours may ever take office here, empty if there is none."""
     holder = znodes.holder
     if holder is not None and holder.writer is Writer.KRAFT:
-        return f"the KRaft controller {holder.controller_id} holds /controller: no controller of ours takes office"
+        return f"the KRaft controller {holder.controller_id} holds /controller: no controller of Klamm's takes office"
     if not znodes.is_migrating:
         return ""
-    reason = "/migration exists, so a migration to KRaft has begun: no controller of ours takes office"
+    reason = "/migration exists, so a migration to KRaft has begun: no controller of Klamm's takes office"
     if holder is not None and holder.writer is Writer.KLAMM:
         return f"{reason}; {RELEASE} lets Kafka's brokers elect one of theirs"
     return f"{reason} before the migration has been rolled back and that znode deleted"

@@ -154,7 +154,7 @@ class AmongKafka:
         others = [id_ for id_ in await children_of(store, paths.KLAMM_CONTROLLERS) if id_ != str(self._controller_id)]
         if not others:
             cure = f"start a controller, or let Kafka's brokers elect one of theirs: {kafka_office.RELEASE}"
-            log.warning("Kafka's brokers have no controller now: no other controller of ours stands by", cure=cure)
+            log.warning("Kafka's brokers have no controller now: no other controller of Klamm's stands by", cure=cure)
 
     async def _leave_the_brokers(self, store: MetadataStore) -> None:
         """Remove a registration that an office of ours in this session has left."""

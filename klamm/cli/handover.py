@@ -30,19 +30,35 @@ _SECONDS: Final = 30.0
 def release(zookeeper: str, timeout: float, output: str) -> None:
     """Give the office back to Apache Kafka's brokers.
 
-    Waits until one of them is the controller. From then on no controller of ours stands for election, running or
-    started later, until `klamm controller take-over`. Works as well when none of our controllers is alive. Lists the
-    topics that have a replica on one of ours: move these partitions, because Kafka's controller regards it as a dead
-    broker.
+    Waits until one of them is the controller. From then on no controller of Klamm's stands for election, running or
+    started later, until `klamm controller take-over`. Works as well when none of Klamm's controllers is alive. Lists
+    the topics with a replica on one of these: move such partitions to brokers, because Kafka's controller regards it
+    as a dead one.
     """
-    done = _hand_over(handover.release, zookeeper, timeout)
+    done = _hand_over(_releasing, zookeeper, timeout)
     if output != "table":
         print_document(_document(done), output)
         return
     click.echo(f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
     if done.named:
-        click.echo("\nmove these partitions to brokers: each has a replica on a controller of ours, which is none")
+        click.echo("\nmove these partitions to brokers, they have replicas on Klamm's controllers:")
         print_table(("topic", "partitions"), [(name, _listed(numbers)) for name, numbers in done.named.items()])
+
+
+async def _releasing(store: MetadataStore, now_ms: int, timeout: float) -> Release:  # noqa: ASYNC109  see `handover`
+    """Release the office, and say at Ctrl-C what has been done by then."""
+    is_announced = False
+
+    def announced() -> None:
+        nonlocal is_announced
+        is_announced = True
+
+    try:
+        return await handover.release(store, now_ms, timeout, announced)
+    except KeyboardInterrupt:
+        if is_announced:
+            click.echo("the release stands: repeat the command to wait for Kafka's controller", err=True)
+        raise
 
 
 def _document(done: Release) -> dict[str, object]:
@@ -57,11 +73,11 @@ def _listed(numbers: tuple[int, ...]) -> str:
 @click.command(name="take-over")
 @output_option
 @zookeeper_option
-@patience_option(_SECONDS, "The time to wait for our controller.")
+@patience_option(_SECONDS, "The time to wait for a controller of Klamm's.")
 def take_over(zookeeper: str, timeout: float, output: str) -> None:
     """Take office from Apache Kafka's controller.
 
-    Orders one of our controllers that run with --kafka to do so, and waits until it has. The order also ends what
+    Orders one of Klamm's controllers that run with --kafka to do so, and waits until it has. The order also ends what
     `klamm controller release` began. It is carried out once, and withdrawn if no controller does so in time.
     """
     done = _hand_over(handover.take_over, zookeeper, timeout)

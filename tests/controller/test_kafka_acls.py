@@ -47,7 +47,7 @@ def test_brokers_that_may_replace_us_are_no_obstacle(root: Acl | None) -> None:
 
 @pytest.mark.parametrize("root", [acl("klamm"), acl("kafka", permissions=CREATE), acl("kafka", permissions=DELETE)])
 def test_a_broker_that_could_not_replace_us_is_named(root: Acl) -> None:
-    assert shut_out(acl("kafka"), {1: acl("kafka"), 2: acl("klamm")}).startswith("broker 2 could not delete our")
+    assert shut_out(acl("kafka"), {1: acl("kafka"), 2: acl("klamm")}).startswith("broker 2 could not delete Klamm's")
     assert shut_out(root, {1: acl("kafka")}).endswith(
         "this broker is sasl:kafka: let the brokers create and delete there"
     )
@@ -123,5 +123,5 @@ async def test_a_chroot_that_is_closed_to_the_brokers_refuses_the_office(address
         await ensure_paths(store, paths.PERSISTENT)
         await broker.multi([Create(paths.broker(1), b"{}", ephemeral=True)])
         await expect_refusal(
-            store, "^broker 1 could not delete our /controller: the ACL of the chroot lets only digest:other"
+            store, "^broker 1 could not delete Klamm's /controller: the ACL of the chroot lets only digest:other"
         )

@@ -124,7 +124,7 @@ async def test_the_office_is_taken_from_a_broker_and_given_back(broker: RealBrok
         assert given == {"kafka_controller": BROKER, "released": OURS, "topics_that_name_it": topics}
         await until(partial(is_led, store, "auto"))
         assert await epoch_of(store) == before + 2
-        none = "Error: none of our controllers is running: start one with `klamm controller run --kafka`"
+        none = "Error: no controller of Klamm's is running: start one with `klamm controller run --kafka`"
         assert await refused("take-over", address) == none
 
 

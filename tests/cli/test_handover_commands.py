@@ -1,0 +1,91 @@
+"""`klamm controller release` and `take-over` as an operator meets them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from klamm.interrupts import INTERRUPTED
+from tests.cli.shell import run_klamm
+from tests.kit.officer import News, Officer, stand_as_kafka
+from transport.metadata import ReplicaAssignment
+from transport.store import formats, paths
+from transport.store.protocol import Create, MetadataStore, ensure_paths
+from transport.store.zookeeper import open_zookeeper
+
+OURS = 9001
+
+
+@pytest.fixture
+def address(zookeeper: str, tmp_path: Path) -> str:
+    return f"{zookeeper}/handover-{tmp_path.name}"
+
+
+@pytest.fixture
+async def store(address: str) -> AsyncIterator[MetadataStore]:
+    """Open a session of a cluster."""
+    async with open_zookeeper(address) as session:
+        await ensure_paths(session, paths.PERSISTENT)
+        yield session
+
+
+async def until_there(store: MetadataStore, path: str) -> None:
+    news = News(store)
+    while await store.read([path], watch=True) == [None]:
+        await news.wait()
+
+
+async def interrupted(store: MetadataStore, verb: str, address: str, path: str) -> str:
+    """Press Ctrl-C while a command waits, once a znode is there; return what it said."""
+    command = [sys.executable, "-m", "klamm", "controller", verb, "--zookeeper", address]
+    process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    await until_there(store, path)
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    said = b"".join([part async for part in process.stdout]).decode()
+    assert await process.wait() == INTERRUPTED, said
+    return said
+
+
+async def test_ctrl_c_leaves_a_release_to_be_completed(
+    store: MetadataStore, address: str, nursery: trio.Nursery
+) -> None:
+    await nursery.start(Officer(store, OURS).run)
+    said = await interrupted(store, "release", address, paths.RELEASED)
+    assert said == "the release stands: repeat the command to wait for Kafka's controller\n"
+    nursery.start_soon(stand_as_kafka, store)
+    done = await run_klamm("controller", "release", "--zookeeper", address)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert done.stdout.decode() == "the office is released, and Kafka's controller 3 is in office\n"
+    nursery.cancel_scope.cancel()
+
+
+async def test_ctrl_c_withdraws_an_order_to_take_over(store: MetadataStore, address: str) -> None:
+    await store.multi([Create(paths.CONTROLLER_EPOCH, b"7"), Create(paths.controller_endpoint(OURS))])
+    assert await interrupted(store, "take-over", address, paths.TAKE_OVER) == ""
+    assert await store.read([paths.TAKE_OVER, paths.RELEASED]) == [None, None]
+
+
+async def test_what_is_found_on_our_ids_is_listed_in_80_columns(
+    store: MetadataStore, address: str, nursery: trio.Nursery
+) -> None:
+    await nursery.start(Officer(store, OURS).run)
+    topic = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((1, OURS))}))
+    await store.multi([Create(paths.topic("orders"), topic)])
+    nursery.start_soon(stand_as_kafka, store)
+    done = await run_klamm("controller", "release", "--zookeeper", address)
+    assert done.stdout.decode().splitlines() == [
+        "the office is released, and Kafka's controller 3 is in office",
+        "",
+        "move these partitions to brokers, they have replicas on Klamm's controllers:",
+        "topic   partitions",
+        "──────────────────",
+        "orders  0",
+    ]
+    nursery.cancel_scope.cancel()
