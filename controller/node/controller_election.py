@@ -33,8 +33,10 @@ class ForeignCluster(Exception):
     """The metadata store belongs to another kind of cluster; the message gives the evidence and the remedy."""
 
 
-async def refuse_foreign(store: MetadataStore) -> None:
+async def refuse_foreign(store: MetadataStore, *, is_broker: bool = False) -> None:
     """Raise ForeignCluster if a live broker or the controller is not of our kind, to avoid seizing a Kafka cluster.
+
+    Who asks `is_broker`, or else a controller.
 
     Our brokers register a listener named KLAMM, and our controllers register their endpoint before they stand for
     election. Once one of ours has stood here, a holder of `/controller` counts as ours even without an endpoint: the
@@ -54,7 +56,8 @@ async def refuse_foreign(store: MetadataStore) -> None:
         raise ForeignCluster(f"broker {foreign[0]} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")
     [holder] = await store.read([paths.CONTROLLER])
     if holder is not None and is_among_kafka(holder):
-        raise ForeignCluster("/controller governs Apache Kafka's brokers here: start this controller with --kafka")
+        remedy = cure if is_broker else "start this controller with --kafka"
+        raise ForeignCluster(f"/controller governs Apache Kafka's brokers here: {remedy}")
     if holder is not None and not await _is_ours(store, holder):
         raise ForeignCluster(f"/controller is held by another kind of controller (Apache Kafka's, perhaps): {cure}")
 

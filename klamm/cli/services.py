@@ -23,6 +23,7 @@ from broker.registration import BrokerIdInUse
 from controller.admin.client import AdminClient
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
+from controller.node.controller_election import refuse_foreign
 from controller.node.kafka_listeners import kafka_listeners
 from controller.node.kafka_node import CannotListen
 from klamm.cli import handover
@@ -34,6 +35,7 @@ from klamm.cli.streams import print_if_possible
 from transport.host import Host
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
+from transport.store.reachability import until_answered
 from transport.store.security import security_of
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
@@ -194,6 +196,8 @@ async def _run_on_zookeeper(settings: BrokerConfig, *, task_status: trio.TaskSta
         security=security_of(settings),
     )
     async with opening as store:
+        # Kafka's controller could not read the registration of such a broker.
+        await until_answered(partial(refuse_foreign, store, is_broker=True))
         await run_reference_broker(settings, store=store, network=TcpNetwork(), host=Host(), task_status=task_status)
 
 

@@ -1,4 +1,4 @@
-"""`klamm controller release` and `take-over` as an operator meets them."""
+"""`klamm controller release` and `take-over` as an operator meets them; and Klamm's brokers beside Kafka's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import trio
 
 from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import run_klamm
+from tests.kit import kafka_registrations
 from tests.kit.officer import News, Officer, stand_as_kafka
-from transport.metadata import ReplicaAssignment
+from transport.metadata import Listener, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import Create, MetadataStore, ensure_paths
 from transport.store.zookeeper import open_zookeeper
@@ -89,3 +90,23 @@ async def test_what_is_found_on_our_ids_is_listed_in_80_columns(
         "orders  0",
     ]
     nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("governs", [False, True])
+async def test_a_broker_of_ours_stays_away_from_kafkas(
+    store: MetadataStore, address: str, tmp_path: Path, governs: bool
+) -> None:
+    if governs:
+        officer = Officer(store, OURS)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(officer.run)
+            nursery.cancel_scope.cancel()
+        found = "/controller governs Apache Kafka's brokers here"
+    else:
+        await kafka_registrations.register(store, 1, Listener("PLAINTEXT", "h", 9092))
+        found = "broker 1 is not of this kind of cluster (Apache Kafka's, perhaps)"
+    own = ("--id", "5", "--port", "0", "--log-dir", str(tmp_path / "5"))
+    done = await run_klamm("broker", "run", *own, "--zookeeper", address)
+    remedy = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
+    assert (done.returncode, done.stderr.decode()) == (1, f"Error: {found}: {remedy}\n")
+    assert await store.read([paths.broker(5)]) == [None]
