@@ -48,10 +48,15 @@ class Move:
     isr: frozenset[int]
 
 
-async def fill(bootstrap: str, topic: str) -> Written:
+def addresses_of(cluster: RealCluster) -> str:
+    """Return the addresses of the brokers for clients, which log in nowhere."""
+    return ",".join(cluster.clients.values())
+
+
+async def fill(cluster: RealCluster, topic: str) -> Written:
     """Write large records to a topic."""
     written = Written()
-    await trio.to_thread.run_sync(_fill, bootstrap, topic, written)
+    await trio.to_thread.run_sync(_fill, addresses_of(cluster), topic, written)
     return written
 
 
@@ -75,7 +80,7 @@ async def create_held(cluster: RealCluster, topic: str, *replicas: int) -> None:
 @asynccontextmanager
 async def held(cluster: RealCluster, follower: int) -> AsyncIterator[None]:
     """Let a broker get next to nothing of new replicas until the end of the block."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin = AdminClient({"bootstrap.servers": addresses_of(cluster)})
     await trio.to_thread.run_sync(_alter, admin, follower, AlterConfigOpType.SET)
     yield
     await trio.to_thread.run_sync(_alter, admin, follower, AlterConfigOpType.DELETE)

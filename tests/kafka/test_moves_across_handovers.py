@@ -24,7 +24,7 @@ async def test_a_move_is_finished_by_the_next_controller(zookeeper: str, tmp_pat
     running = real_cluster(address, tmp_path, release=release, broker_ids=BROKERS)
     async with running as cluster, open_zookeeper(address) as store:
         await create_held(cluster, "moved", 1, 2, 3)
-        large = await fill(cluster.bootstrap, "moved")
+        large = await fill(cluster, "moved")
         async with writing(cluster.bootstrap, "moved") as small:
             async with held(cluster, 4):
                 await begin(cluster.admin, "moved", 2, 3, 4)
