@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from math import inf
 
 import structlog
 import trio
@@ -46,7 +47,7 @@ class _TracedBacklog:
     first_event: str | None = field(default=None, init=False)
     last_event: str | None = field(default=None, init=False)
     queue_times: Histogram = field(factory=Histogram, init=False)
-    _waits_since: float = field(default=0.0, init=False)
+    _waits_since: float = field(default=inf, init=False)
 
     def __len__(self) -> int:
         return len(self.backlog)
@@ -58,8 +59,7 @@ class _TracedBacklog:
 
     def caused_by(self, event_id: str | None) -> None:
         """Record the event that caused the items added last."""
-        if self.first_event is None:
-            self._waits_since = trio.current_time()
+        self._waits_since = min(self._waits_since, trio.current_time())
         self.first_event = self.first_event or event_id
         self.last_event = event_id
 
@@ -71,7 +71,7 @@ class _TracedBacklog:
             api = type(request).__name__.removesuffix("Request")
             log.debug("sending", broker=self.broker_id, api=api, since=self.first_event, until=self.last_event)
         if not len(self.backlog):
-            self.first_event = None
+            self.first_event, self._waits_since = None, inf
         return request
 
 

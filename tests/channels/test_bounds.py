@@ -11,6 +11,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 from structlog.testing import capture_logs
+from trio.testing import MockClock
 
 from controller.model.rounds import Publication, TellMetadata, TellStopReplica
 from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, state, stop
@@ -109,3 +110,24 @@ async def test_three_thousand_changes_during_one_request_leave_in_two_of_each_ki
     assert [item.partition for item in stopping.partitions] == list(range(1000, 1750))
     assert broker.received == [request for request, _ in near.answers]
     assert broker.connections == 1
+
+
+async def test_a_request_has_waited_from_its_first_change_until_it_is_sent(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    let_go = trio.Event()
+    broker = ScriptedBroker(gates={0: let_go})
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}), broker_at=9091)
+    near.channels.publish(lead(state(0)))
+    await broker.has_received(1)
+    began = autojump_clock.current_time()
+    near.channels.publish(lead(state(1)))
+    await trio.sleep(5)
+    near.channels.publish(lead(state(2)))
+    await trio.sleep(2)
+    let_go.set()
+    await near.wait_for(2)
+    times = near.channels.queue_times()[1]
+    assert times.count == 2
+    # The first one is sent at once.
+    assert 7000 <= times.sum_ms <= 1000 * (autojump_clock.current_time() - began) + 100

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from attrs import evolve
 from structlog.testing import capture_logs
@@ -57,6 +59,19 @@ async def test_settings_that_would_outgrow_their_znode_are_refused(bench: Bench)
     assert await bench.read(paths.topic_config("orders")) == before
     assert (await alter(bench, ConfigOperation.SET, replicas_of(1_100_000)))[0] is ErrorCode.INVALID_CONFIG
     assert await alter(bench, ConfigOperation.DELETE, "") == (ErrorCode.NONE, "")
+
+
+async def test_settings_may_take_all_the_room_that_a_refusal_names(bench: Bench) -> None:
+    await bench.start((1, 2))
+    value = replicas_of(1_100_000)
+    _, text = await alter(bench, ConfigOperation.SET, value)
+    [would_have, room] = re.findall(r"have (\d+) bytes.* leaves them (\d+):", text)[0]
+    largest = value[: len(value) - int(would_have) + int(room)]
+    # A number of a partition may begin with zeros, and takes what is left after the last whole entry.
+    entries = largest[: largest.rindex(",")]
+    exact = f"{entries},{1:0{len(largest) - len(entries) - 3}}:1"
+    assert (await alter(bench, ConfigOperation.SET, f"{exact}1"))[0] is ErrorCode.INVALID_CONFIG
+    assert await alter(bench, ConfigOperation.SET, exact) == (ErrorCode.NONE, "")
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
