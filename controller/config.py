@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from transport.kafka.releases import Protocol, parse_protocol
 from transport.service_settings import ServiceSettings
 from transport.settings import setting
 from transport.store.limits import DEFAULT_MAX_BUFFER, LEAST_MAX_BUFFER, RequestLimits
@@ -55,6 +56,9 @@ class ControllerConfig(ServiceSettings):
     control_plane_listener_name: str | None = setting(
         None, "The listener of Kafka's brokers for their controller, if they have one of its own."
     )
+    inter_broker_protocol_version: str | None = setting(
+        None, "The value on Kafka's brokers, where they do not let the controller read it."
+    )
     listeners: str | None = setting(
         None, "Where to listen for Kafka's brokers, NAME://HOST:PORT,...; unset, on any free port of host."
     )
@@ -64,6 +68,12 @@ class ControllerConfig(ServiceSettings):
     def orders_listener_name(self) -> str:
         """The name of the listener of Kafka's brokers to which the controller sends its orders."""
         return (self.control_plane_listener_name or self.inter_broker_listener_name).upper()
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The inter.broker.protocol.version of Kafka's brokers; None if it is not set, or not to a version."""
+        text = self.inter_broker_protocol_version
+        return None if text is None else parse_protocol(text)
 
     @property
     def request_limits(self) -> RequestLimits:

@@ -22,8 +22,9 @@ from transport.errors import ApiError
 from transport.host import Host
 from transport.kafka.channel import BrokerConnection, encode_order
 from transport.kafka.connecting import open_kafka_connection
+from transport.kafka.inquiry import ask_release
 from transport.kafka.orders import Node, PackedStates
-from transport.kafka.releases import Release, release_of
+from transport.kafka.releases import WITH_TOPIC_IDS, Release
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
@@ -157,6 +158,7 @@ class BrokerChannels:
     """Takes the release of a broker of Kafka's: its id, its epoch, and what a connection has shown."""
 
     _states: PackedStates = field(factory=PackedStates, init=False)
+    _releases: dict[int, Release] = field(factory=dict, init=False)
     _channels: dict[int, _Member] = field(factory=dict, init=False)
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
@@ -221,6 +223,7 @@ class BrokerChannels:
         return Backoff(1.0, 60.0, jitter=self.host.rng.random)
 
     def _stop(self, broker_id: int) -> None:
+        self._releases.pop(broker_id, None)
         if broker_id in self._channels:
             self._channels.pop(broker_id).stop()
 
@@ -247,8 +250,15 @@ class BrokerChannels:
     ) -> AsyncIterator[BrokerConnection]:
         opening = open_kafka_connection(network, host, port, client_id=client_id, connect_timeout=connect_timeout)
         async with opening as connection:
-            self.on_release(broker.id, broker.epoch, release_of(connection.offered))
-            yield BrokerConnection(connection, self._nodes, self._states)
+            release = await ask_release(connection, broker.id, timeout=self.config.request_timeout_ms / 1000)
+            self._releases[broker.id] = release
+            self.on_release(broker.id, broker.epoch, release)
+            yield BrokerConnection(connection, self._nodes, self._states, self._have_topic_ids)
+
+    def _have_topic_ids(self) -> bool:
+        """Return whether all brokers of Kafka's that have been asked use the ids of topics."""
+        protocols = [release.protocol or self.config.protocol for release in self._releases.values()]
+        return all(protocol is not None and protocol >= WITH_TOPIC_IDS for protocol in protocols)
 
     def _nodes(self) -> list[Node]:
         """Return the live brokers and the controller, as brokers of Kafka's are told."""

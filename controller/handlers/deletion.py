@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
-from controller.handlers import deletion_markers, reassignment_znodes, reassignments
+from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
 from controller.model.context import ControllerContext
 from controller.model.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
 from controller.model.rounds import (
@@ -73,7 +73,7 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         for name in names
     ]
     yield from change("delete", told)
-    yield from reassignments.rewrite_requests(context, lambda tp, _: tp.topic in context.deletions)
+    yield from reassignment_entries.rewrite(context, lambda tp, _: tp.topic in context.deletions)
 
 
 def _beginning(context: ControllerContext, name: str) -> Step:

@@ -6,7 +6,7 @@ from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.kafka.registration import encode_controller, is_controllers
-from transport.kafka.releases import Release
+from transport.kafka.releases import PROTOCOL, Release
 from transport.log import get_logger
 from transport.store import paths
 from transport.store.protocol import Create, Delete, Op, Znode
@@ -19,6 +19,9 @@ def release_seen(context: ControllerContext, broker_id: int, broker_epoch: int, 
     broker = context.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch or context.kafka.releases.get(broker_id) == release:
         return
+    if release.protocol is None and context.config.protocol is None:
+        text = "a broker does not tell its protocol: let the controller describe the cluster's configs, or set it here"
+        log.warning(text, broker=broker_id, setting=PROTOCOL)
     yield from change("release", [Step(facts=(ReleaseSeen(broker_id, release),))])
     yield from keep_registration(context)
 
@@ -36,6 +39,8 @@ def keep_registration(context: ControllerContext) -> Rounds[None]:
     def settle(pending: list[str]) -> Rounds[list[str]]:
         [znode] = yield from read(pending)
         writes = _writes(context.controller.id, znode, wanted)
+        if not writes and context.kafka.is_registered is needed:
+            return []
         refused = yield from change("registration", [Step(writes=writes, facts=(ControllerRegistered(needed),))])
         return pending if refused else []
 

@@ -28,7 +28,8 @@ _PERCENT = 100
 def rebalance(context: ControllerContext) -> Rounds[None]:
     """Elect preferred leaders where too many partitions are led by others."""
     for broker_id, tps in _imbalanced(context):
-        able = [tp for tp in tps if _is_electable(context, tp, broker_id)]
+        there = yield from leadership.read_again(context, tps)
+        able = [tp for tp in there if _is_electable(context, tp, broker_id)]
         if able:
             log.info("electing a preferred leader that leads too few", broker=broker_id, partitions=len(able))
         yield from leadership.elect(context, able, elections.preferred)

@@ -53,7 +53,8 @@ def write_leadership(
     unchanged. Raises ControllerMoved if a later controller wrote one of them.
     """
     tps = list(tps)
-    set_aside = set[TopicPartition]()
+    there = yield from read_again(context, tps)
+    set_aside = set(tps).difference(there)
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         outcome = yield from attempt(name, decide(pending))
@@ -62,15 +63,27 @@ def write_leadership(
         set_aside.update(set(stale) - set(left), (tp for step in outcome.rejected for tp in step.subjects))
         return left
 
-    yield from until_none_is_left(name, tps, write)
+    yield from until_none_is_left(name, there, write)
     return [tp for tp in tps if tp not in set_aside]
+
+
+def read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
+    """Load the stored state of partitions that have leadership, where leaders write ISRs to the store themselves.
+
+    Their notifications come seconds later, and a decision on an old ISR might find no leader. Return the partitions
+    that still have a decodable state.
+    """
+    if context.config.kafka and context.kafka.write_isrs(context.brokers, context.config.protocol):
+        return (yield from refresh(context, tps))
+    return list(tps)
 
 
 def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
     """Load the stored state of partitions that had leadership; return those that still have a decodable state."""
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
     found = yield from decode_states(context, tps, znodes)
-    yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in found])
+    new = [(tp, state) for tp, state in found if state != context.leadership.get(tp)]
+    yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in new])
     for tp, znode in zip(tps, znodes, strict=True):
         if znode is None:
             log.error("partition set aside: its state is gone", partition=str(tp))
@@ -245,7 +258,7 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
     If no member is online, the topic's settings decide whether another replica may lead. Only the settings of such
     topics are read.
     """
-    led = [tp for tp in tps if tp in context.leadership]
+    led = yield from read_again(context, [tp for tp in tps if tp in context.leadership])
     hopeless = [tp.topic for tp in led if _is_hopeless(context, tp)]
     unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
     yield from elect(context, led, elections.offline, unclean=unclean)

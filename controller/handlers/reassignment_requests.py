@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controller.handlers import reassignments
+from controller.handlers import leadership, reassignment_entries, reassignments
 from controller.model.context import ControllerContext
 from controller.model.faults import move_fault, outgrown
 from controller.model.reassignment import UNIDENTIFIED, reassign_to
@@ -43,18 +43,26 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     except formats.UndecodableZnode as error:
         log.error("reassignment requests removed: they cannot be decoded", fault=str(error))
         entries = {}
+    yield from _look_at(context, entries)
     new = {tp: target for tp, target in entries.items() if _is_new(context, tp, target)}
     faults = {tp: fault for tp, target in new.items() if (fault := refusal(context, tp, target)) is not None}
     faults |= _outgrown(context, {tp: target for tp, target in new.items() if tp not in faults})
     for tp, (_, text) in faults.items():
         log.warning("reassignment refused", partition=str(tp), reason=text)
-    yield from reassignments.rewrite_requests(
+    yield from reassignment_entries.rewrite(
         context,
-        lambda tp, target: entries.get(tp) == target and (tp in faults or reassignments.is_done(context, tp, target)),
+        lambda tp, target: (
+            entries.get(tp) == target and (tp in faults or reassignment_entries.is_done(context, tp, target))
+        ),
     )
     accepted = {tp: target for tp, target in new.items() if tp not in faults}
     yield from reassignments.begin(context, accepted)
     return accepted
+
+
+def _look_at(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Load the ISRs by which requests are judged, where leaders write them to the store themselves."""
+    yield from leadership.read_again(context, [tp for tp in tps if tp in context.leadership])
 
 
 def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> bool:
@@ -84,12 +92,13 @@ def requested_by_api(
 
     A request overrides the entries of its partitions in `/admin/reassign_partitions`, which are removed.
     """
+    yield from _look_at(context, [item.tp for item in partitions])
     judged = {item.tp: _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
     too_large = _outgrown(context, targets)
     judged |= {tp: PartitionError(*tp, *fault) for tp, fault in too_large.items()}
     targets = {tp: target for tp, target in targets.items() if tp not in too_large}
-    for tp in (yield from reassignments.rewrite_requests(context, lambda tp, _: tp in targets)):
+    for tp in (yield from reassignment_entries.rewrite(context, lambda tp, _: tp in targets)):
         judged[tp] = PartitionError(*tp, ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}")
         del targets[tp]
     yield from reassignments.begin(context, {tp: t for tp, t in targets.items() if _is_new(context, tp, t)})

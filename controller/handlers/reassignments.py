@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from attrs import evolve
 
-from controller.handlers import reassignment_znodes, strays
+from controller.handlers import reassignment_entries, reassignment_znodes, strays
 from controller.handlers.leadership import (
     candidate,
     initialise,
     leadership_step,
+    read_again,
     refresh,
     stop_replicas,
     tell,
@@ -39,7 +41,7 @@ from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.facts import ReplicaMoved, TopicWritten
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, change, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -77,7 +79,7 @@ def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
     tps = list(tps)
     # A New partition has never had a leader to catch up with: any live replica may be the first.
     yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
-    led = [tp for tp in tps if tp in context.leadership]
+    led = yield from read_again(context, [tp for tp in tps if tp in context.leadership])
     ready = dict.fromkeys(tp for tp in led if is_ready(context, tp))
     yield from _bring_in(context, [tp for tp in led if tp not in ready])
     yield from finish(context, list(ready))
@@ -273,7 +275,10 @@ def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
 
 def finish_ready(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
     """Finish those moves of `tps` whose ISR covers TRS: a change of leadership may have been all they waited for."""
-    yield from finish(context, [tp for tp in tps if may_finish(context, tp)])
+    moving = yield from read_again(
+        context, [tp for tp in tps if tp in context.reassigning and tp in context.leadership]
+    )
+    yield from finish(context, [tp for tp in moving if may_finish(context, tp)])
 
 
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
@@ -290,7 +295,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
     # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
-    yield from rewrite_requests(context, lambda tp, replicas: is_done(context, tp, replicas))
+    yield from reassignment_entries.rewrite(context, partial(reassignment_entries.is_done, context))
     done = [tp for tp in ready if tp in context.leadership]
     yield from publish(context, "B8", done)
 
@@ -356,45 +361,3 @@ def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
     # A move whose last write failed deletes its replicas again.
     facts = tuple(ReplicaMoved((tp, r), phase) for r in context.existing(tp, removing) for phase in _LAST_PHASES)
     return Step((tp,), facts=facts, publications=(stop,))
-
-
-# --- /admin/reassign_partitions ---------------------------------------------------------------------------------
-
-
-def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
-    """Return whether a partition has exactly these replicas, in this order, and is not being reassigned."""
-    assignment = context.assignment(tp)
-    return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
-
-
-def rewrite_requests(
-    context: ControllerContext, is_over: Callable[[TopicPartition, tuple[int, ...]], bool]
-) -> Rounds[list[TopicPartition]]:
-    """Remove finished entries from `/admin/reassign_partitions`, retrying if the znode was rewritten concurrently.
-
-    Others may write a larger znode than we can. Return finished entries that stay because the rest is too large.
-    """
-    kept: list[TopicPartition] = []
-
-    def rewrite(pending: list[str]) -> Rounds[list[str]]:
-        [znode] = yield from read(pending)
-        if znode is None:
-            return []
-        try:
-            entries = formats.decode_reassign_partitions(znode.data)
-        except formats.UndecodableZnode:
-            entries = {}
-        left = {tp: replicas for tp, replicas in entries.items() if not is_over(tp, replicas)}
-        # An empty list is deleted even so: while the znode exists, Kafka's tools take a reassignment to be in progress.
-        if len(left) == len(entries) and entries:
-            return []
-        write = formats.requests_write(left, znode.stat.version)
-        if weight_of([write]) > context.config.request_limits.group:
-            kept.extend(tp for tp in entries if tp not in left)
-            log.warning("finished requests stay in the list: the rest is too large to be written", left=len(left))
-            return []
-        refused = yield from change("B7", [Step(writes=(write,))])
-        return pending if refused else []
-
-    yield from until_none_is_left("B7", [paths.REASSIGN_PARTITIONS], rewrite)
-    return kept

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from attrs import define, field
 
 from controller.model.facts import KafkaFact, ReleaseSeen
-from transport.kafka.releases import Release
+from transport.kafka.releases import WITHOUT_STORED_ISRS, Protocol, Release
 from transport.metadata import Listener
 
 
@@ -41,3 +41,12 @@ class KafkaBrokers:
         if any(release.needs_registration for release in self.releases.values()):
             return True
         return None if any(broker_id not in self.releases for broker_id in live) else False
+
+    def write_isrs(self, live: Collection[int], otherwise: Protocol | None) -> bool:
+        """Return whether a live broker may write ISRs to the store itself: one whose protocol is old or unknown.
+
+        `otherwise` is the protocol of a broker that does not say.
+        """
+        releases = [self.releases.get(broker_id) for broker_id in live]
+        protocols = [(None if release is None else release.protocol) or otherwise for release in releases]
+        return any(protocol is None or protocol < WITHOUT_STORED_ISRS for protocol in protocols)

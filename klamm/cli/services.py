@@ -33,6 +33,7 @@ from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, u
 from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
 from transport.host import Host
+from transport.kafka.releases import PROTOCOL
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
 from transport.store.reachability import until_answered
@@ -64,6 +65,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
     settings = ControllerConfig(**given("controller", config, flags))
     _require_advertised(settings)
     _require_listeners(settings)
+    _require_protocol(settings)
     configure_logs(log_level)
     print_if_possible()
 
@@ -94,6 +96,13 @@ def _require_listeners(settings: ControllerConfig) -> None:
         kafka_listeners(settings)
     except InvalidSetting as invalid:
         raise click.ClickException(str(invalid)) from None
+
+
+def _require_protocol(settings: ControllerConfig) -> None:
+    """Raise click.ClickException for a version that is none."""
+    text = settings.inter_broker_protocol_version
+    if text is not None and settings.protocol is None:
+        raise click.ClickException(f"{PROTOCOL} must be a version such as 2.8 or 2.7-IV1, is {text!r:.200}")
 
 
 def _print_address(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:

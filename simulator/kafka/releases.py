@@ -35,9 +35,14 @@ class Release:
             kafka.LeaderAndIsrRequest: Versions(0, self.leader_and_isr),
             kafka.StopReplicaRequest: Versions(0, self.stop_replica),
             kafka.UpdateMetadataRequest: Versions(0, self.update_metadata),
+            kafka.AlterPartitionRequest: Versions(0, self.alter_partition),
             kafka.ApiVersionsRequest: Versions(0, self.api_versions),
+            kafka.DescribeConfigsRequest: Versions(0, 4),
         }
 
+
+PROTOCOL: Final = "2.8-IV1"
+"""The inter.broker.protocol.version of every cluster: that of the oldest of these releases."""
 
 RELEASES: Final = MappingProxyType(
     {

@@ -12,11 +12,12 @@ from broker.registration import Registration
 from simulator.disk import Disk
 from simulator.kafka import orders, rules
 from simulator.kafka.metadata import KafkaMetadata
-from simulator.kafka.releases import Release
+from simulator.kafka.releases import PROTOCOL, Release
 from simulator.kafka.rules import Known
 from simulator.kafka.service import KafkaService
 from transport.errors import ApiError, ErrorCode
-from transport.kafka import messages as kafka
+from transport.kafka import messages as kafka, releases
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrPartitionError, LeaderAndIsrTopicError
 from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
 from transport.kafka.schema import Message
@@ -29,6 +30,14 @@ Handler = Callable[[Any, int], Awaitable[Message]]
 
 _TOPIC_IDS_SINCE: Final = 5
 """The version of LeaderAndIsr since which an answer names topics by id."""
+
+
+async def describe_configs(message: kafka.DescribeConfigsRequest, version: int) -> kafka.DescribeConfigsResponse:
+    """Name the protocol of the cluster, which is the only setting that a controller asks for."""
+    del message, version
+    await trio.lowlevel.checkpoint()
+    config = DescribeConfigsResourceResult(releases.PROTOCOL, PROTOCOL)
+    return kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(config,)),))
 
 
 @define(eq=False)
@@ -53,6 +62,7 @@ class KafkaRequests:
             kafka.LeaderAndIsrRequest: self.leader_and_isr,
             kafka.StopReplicaRequest: self.stop_replica,
             kafka.UpdateMetadataRequest: self.update_metadata,
+            kafka.DescribeConfigsRequest: describe_configs,
         }
 
     async def forget(self, tps: Iterable[TopicPartition]) -> None:

@@ -1,6 +1,6 @@
 """The kinds of clusters of real brokers that tests run on.
 
-Their names are those of Kafka's releases. `2.8.2+3.9.1@2.8` stands for brokers of both in turn, whose
+Their names are those of Kafka's releases. `2.8.2+3.9.1-ibp-2.8` stands for brokers of both in turn, whose
 inter.broker.protocol.version is 2.8 instead of that of their release.
 """
 
@@ -15,7 +15,7 @@ from attrs import frozen
 
 from tests.kafka import jars
 
-OLDER: Final = ("3.3.2", "2.8.2", "2.8.2@2.6", "2.7.2", "2.8.2+3.9.1@2.8")
+OLDER: Final = ("3.3.2", "2.8.2", "2.8.2-ibp-2.6", "2.7.2", "2.8.2+3.9.1-ibp-2.8")
 RELEASES: Final = [jars.RELEASE, *(pytest.param(name, marks=pytest.mark.soak) for name in OLDER)]
 """The parameters of tests that run on each kind of cluster; all but the first are for `make soak`."""
 
@@ -39,7 +39,7 @@ class Brokers:
 
 def brokers_of(name: str) -> Brokers:
     """Return what the name of a kind of cluster stands for."""
-    releases, _, protocol = name.partition("@")
+    releases, _, protocol = name.partition("-ibp-")
     return Brokers(tuple(releases.split("+")), protocol)
 
 

@@ -11,6 +11,8 @@ from attrs import define, field
 
 from tests.kit import kafka_registrations
 from transport.kafka import messages as kafka
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
+from transport.kafka.releases import PROTOCOL
 from transport.kafka.schema import Message
 from transport.kafka.server import KafkaRequest, serve_stream
 from transport.metadata import Listener
@@ -20,10 +22,18 @@ from transport.store.protocol import MetadataStore
 M = TypeVar("M", bound=Message)
 HOST = "127.0.0.1"
 
+
+def protocol(version: str) -> kafka.DescribeConfigsResponse:
+    """Return what a broker of an inter.broker.protocol.version says of it."""
+    config = DescribeConfigsResourceResult(PROTOCOL, version)
+    return kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(config,)),))
+
+
 ANSWERS: dict[type[Message], Message] = {
     kafka.LeaderAndIsrRequest: kafka.LeaderAndIsrResponse(),
     kafka.StopReplicaRequest: kafka.StopReplicaResponse(),
     kafka.UpdateMetadataRequest: kafka.UpdateMetadataResponse(),
+    kafka.DescribeConfigsRequest: protocol("3.9-IV0"),
 }
 
 
@@ -31,13 +41,15 @@ ANSWERS: dict[type[Message], Message] = {
 class ScriptedBroker:
     """A broker with two listeners, of which only INTERNAL is one.
 
-    It offers what it answers, and is therefore of a release up to 2.8 unless it has more `answers`.
+    It offers what it answers, and so is taken for one up to 2.8 unless it has more `answers`.
     """
 
     id: int
     port: int = 0
     answers: Mapping[type[Message], Message] = field(factory=dict)
     orders: list[Any] = field(factory=list)
+    versions: list[int] = field(factory=list)
+    """Those of the orders."""
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
@@ -61,7 +73,9 @@ class ScriptedBroker:
         await serve_stream(stream, dict.fromkeys({**ANSWERS, **self.answers}, self._take))
 
     async def _take(self, request: KafkaRequest) -> Message:
-        self.orders.append(request.message)
+        if not isinstance(request.message, kafka.DescribeConfigsRequest):
+            self.orders.append(request.message)
+            self.versions.append(request.header.version)
         await trio.lowlevel.checkpoint()
         return {**ANSWERS, **self.answers}[type(request.message)]
 

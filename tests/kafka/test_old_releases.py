@@ -6,19 +6,25 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from tests.kafka.scripted_broker import scripted_brokers
+from tests.kafka.scripted_broker import ScriptedBroker, protocol, scripted_brokers
 from tests.kit.service import Controllers, until
+from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResult
 from transport.kafka.registration import decode_registration, encode_controller
 from transport.kafka.schema import Message
-from transport.metadata import Listener
-from transport.store import paths
+from transport.metadata import Listener, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, Delete, ensure_paths
 
 US = 1001
 KAFKA: dict[str, Any] = {"kafka": True, "inter_broker_listener_name": "internal"}
+NOT_PERMITTED = kafka.DescribeConfigsResponse(
+    results=(DescribeConfigsResult(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),)
+)
 SINCE_3_0: dict[type[Message], Message] = {kafka.AllocateProducerIdsRequest: kafka.AllocateProducerIdsResponse()}
 
 
@@ -67,3 +73,68 @@ async def test_the_last_block_of_ids_is_left_to_brokers_that_would_not_start_if_
     await controllers.start_active(**KAFKA)
     assert memory.tree.read(paths.CONFIG_CHANGES) is not None
     assert memory.tree.read(paths.PRODUCER_IDS) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "configured", "expected"),
+    [
+        ("3.9-IV0", None, {7}),
+        ("2.8", None, {7}),
+        ("2.8-IV0", None, {4}),
+        ("2.6", "2.8", {4}),
+        ("", None, {4}),
+        ("", "2.8", {7}),
+    ],
+)
+async def test_topics_have_ids_where_the_protocol_of_the_brokers_has_them(
+    controllers: Controllers, store: MemoryStore, version: str, configured: str | None, expected: set[int]
+) -> None:
+    await controllers.start_active(**KAFKA, inter_broker_protocol_version=configured)
+    said = protocol(version) if version else NOT_PERMITTED
+    async with scripted_brokers(store, 1, answers={kafka.DescribeConfigsRequest: said}) as [broker]:
+        await write_topic(store, TP.topic, 1)
+        await until(lambda: told_epoch(broker) == 0)
+        assert {
+            version for order, version in zip(broker.orders, broker.versions, strict=True) if is_led(order)
+        } == expected
+
+
+def is_led(order: object) -> bool:
+    return isinstance(order, kafka.LeaderAndIsrRequest)
+
+
+async def test_one_broker_without_topic_ids_is_enough_to_have_none(
+    controllers: Controllers, store: MemoryStore
+) -> None:
+    await controllers.start_active(**KAFKA)
+    old: dict[type[Message], Message] = {kafka.DescribeConfigsRequest: protocol("2.7")}
+    async with scripted_brokers(store, 1) as [first], scripted_brokers(store, 2, answers=old) as [second]:
+        await until(lambda: bool(first.orders and second.orders))
+        await write_topic(store, TP.topic, 1, 2)
+        await until(lambda: told_epoch(first) == 0)
+        assert first.versions[first.orders.index(first.told(kafka.LeaderAndIsrRequest)[-1])] == 4
+
+
+async def test_a_broker_that_does_not_say_is_named_with_what_to_do(
+    controllers: Controllers, store: MemoryStore
+) -> None:
+    await controllers.start_active(**KAFKA)
+    with capture_logs() as logs:
+        async with scripted_brokers(store, 1, answers={kafka.DescribeConfigsRequest: NOT_PERMITTED}) as [broker]:
+            await until(lambda: bool(broker.orders))
+            await until(lambda: any(line.get("setting") == "inter.broker.protocol.version" for line in logs))
+
+
+TP = TopicPartition("orders", 0)
+
+
+async def write_topic(store: MemoryStore, name: str, *replicas: int) -> None:
+    """Create a topic with one partition."""
+    topic = formats.TopicZnode({0: ReplicaAssignment(replicas)})
+    await store.multi([Create(paths.topic(name), formats.encode_topic(topic))])
+
+
+def told_epoch(broker: ScriptedBroker) -> int:
+    """Return the leader epoch of the last order that a broker got."""
+    orders = broker.told(kafka.LeaderAndIsrRequest)
+    return orders[-1].topic_states[0].partition_states[0].leader_epoch if orders else -1

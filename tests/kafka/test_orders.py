@@ -78,7 +78,7 @@ async def connected(broker: FakeBroker, *, has_topic_ids: bool = True) -> AsyncI
         nursery.start_soon(partial(serve_stream, theirs, dict.fromkeys(broker.answers, broker.handle)))
         connection = KafkaConnection(ours, peer="broker-1", client_id="controller-101")
         await connection.negotiate()
-        yield BrokerConnection(connection, lambda: NODES, PackedStates(), has_topic_ids=has_topic_ids)
+        yield BrokerConnection(connection, lambda: NODES, PackedStates(), has_topic_ids=lambda: has_topic_ids)
         await connection.close()
 
 

@@ -41,12 +41,13 @@ class BrokerConnection:
     """Sends the orders of a controller to a broker of Kafka's, in the highest versions that both have.
 
     `nodes` returns the live brokers and the controller as of now; `states` is shared by the connections to all brokers.
+    `has_topic_ids` returns whether brokers are told the ids of topics.
     """
 
     connection: KafkaConnection
     nodes: Callable[[], Sequence[Node]]
     states: PackedStates
-    has_topic_ids: bool = True
+    has_topic_ids: Callable[[], bool] = lambda: True
 
     async def call(self, request: Request[R], *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> R:  # noqa: ASYNC109
         """Send an order and return its answer; `timeout` is in seconds.
@@ -81,7 +82,7 @@ class BrokerConnection:
         raise UnsupportedApi(f"{type(request).__name__} is not sent to Kafka's brokers")
 
     def _version(self, kind: type[Message]) -> int:
-        at_most = None if self.has_topic_ids else WITHOUT_TOPIC_IDS.get(kind)
+        at_most = None if self.has_topic_ids() else WITHOUT_TOPIC_IDS.get(kind)
         version = self.connection.version_of(kind, at_most=at_most)
         if version < LEAST_VERSIONS[kind]:
             raise UnsupportedApi(f"{kind.__name__} of version {version} is too old: brokers must be of 2.6 or later")

@@ -1,25 +1,67 @@
-"""The releases of Kafka's brokers, as far as a controller has to know them."""
+"""The releases of Kafka's brokers, and what a controller has to know of each."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from attrs import frozen
 
 from transport.kafka.schema import Versions
 
+PROTOCOL: Final = "inter.broker.protocol.version"
+"""The setting of brokers that says which of their releases' features they use among themselves."""
+
+_ALTER_PARTITION: Final = 56
 _ALLOCATE_PRODUCER_IDS: Final = 67
+_PROTOCOL: Final = re.compile(r"(?P<major>[0-9]{1,4})\.(?P<minor>[0-9]{1,4})(\.[0-9.]*)?(-IV(?P<change>[0-9]{1,4}))?")
+_LAST_CHANGE: Final = 10_000
+
+
+class Protocol(NamedTuple):
+    """A value of inter.broker.protocol.version: a release, and the number of a change within it."""
+
+    major: int
+    minor: int
+    change: int = _LAST_CHANGE
+
+
+WITHOUT_STORED_ISRS: Final = Protocol(2, 7, 2)
+"""The first one with which leaders ask the controller for an ISR, instead of writing it to the store."""
+
+WITH_TOPIC_IDS: Final = Protocol(2, 8, 1)
+"""The first one with which brokers are told the ids of topics."""
+
+
+def parse_protocol(text: str) -> Protocol | None:
+    """Return the protocol in a setting such as `2.8` or `2.7-IV1`; None if it has not this form."""
+    found = _PROTOCOL.fullmatch(text.strip())
+    if found is None:
+        return None
+    release = int(found["major"]), int(found["minor"])
+    return Protocol(*release) if found["change"] is None else Protocol(*release, int(found["change"]))
 
 
 @frozen
 class Release:
-    """What a connection to a broker has shown of its release."""
+    """What a connection to a broker has shown of its release and its settings."""
 
     needs_registration: bool
     """Whether it looks for the controller in `/brokers/ids` before it shuts down, as up to 2.8."""
 
+    needs_epochs: bool = False
+    """Whether a leader on it needs a higher epoch after a change of its ISR, as from 2.7 to 3.1."""
 
-def release_of(offered: Mapping[int, Versions]) -> Release:
+    protocol: Protocol | None = None
+    """The protocol of its cluster; None if it does not say."""
+
+
+def release_of(offered: Mapping[int, Versions], protocol: Protocol | None) -> Release:
     """Return the release of a broker that offers these versions, by the keys of apis."""
-    return Release(needs_registration=_ALLOCATE_PRODUCER_IDS not in offered)
+    proposals = offered.get(_ALTER_PARTITION)
+    return Release(
+        needs_registration=_ALLOCATE_PRODUCER_IDS not in offered,
+        needs_epochs=proposals is not None and proposals.last == 0,
+        protocol=protocol,
+    )
