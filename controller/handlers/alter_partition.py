@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
-from controller.handlers.leadership import leadership_step, refresh, tell, write_leadership
+from controller.handlers import leader_epochs
+from controller.handlers.leadership import leadership_step, refresh
 from controller.model.context import ControllerContext
-from controller.model.elections import next_epoch
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
@@ -20,6 +20,7 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
+    before = {item.tp: context.leadership[item.tp] for item in request.partitions if item.tp in context.leadership}
     verdicts = {item.tp: _judge(context, request, item) for item in request.partitions}
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
     outcome = yield from attempt("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
@@ -30,10 +31,8 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     errors |= {tp: ErrorCode.OPERATION_NOT_ATTEMPTED for step in outcome.rejected for tp in step.subjects}
     errors |= {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
     yield from change("refused", [_news(context, request.broker_id, tp) for tp in _refused(context, errors)])
-    frozen = [tp for tp, error in errors.items() if error is ErrorCode.INVALID_UPDATE_VERSION]
     response = _response(context, verdicts, errors)
-    if context.config.kafka:
-        yield from _thaw(context, request.broker_id, frozen)
+    yield from leader_epochs.thaw(context, request.broker_id, before, errors)
     return response
 
 
@@ -49,24 +48,6 @@ def _refused(context: ControllerContext, errors: Mapping[TopicPartition, ErrorCo
 def _news(context: ControllerContext, broker_id: int, tp: TopicPartition) -> Step:
     """Return the step that sends a leader the state in effect, which it awaits after a refusal and may have missed."""
     return Step((tp,), publications=(TellMetadata((broker_id,), (context.describe(tp),)),))
-
-
-def _thaw(context: ControllerContext, broker_id: int, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Raise the epoch of leaders of Kafka's that based a proposal on an older state than the one in effect.
-
-    Until their next epoch they propose nothing more, and adopt no state.
-    """
-
-    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        led = [tp for tp in pending if context.leadership[tp].leader == broker_id]
-        return [_next_epoch(context, tp) for tp in led]
-
-    yield from write_leadership(context, "thaw", tps, decide)
-
-
-def _next_epoch(context: ControllerContext, tp: TopicPartition) -> Step:
-    new = next_epoch(context.leadership[tp], context.epoch)
-    return leadership_step(tp, new, tell(context, tp, new, context.assignment(tp).replicas))
 
 
 def _response(

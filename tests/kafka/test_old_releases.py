@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from controller.node.service import ControllerService
 from tests.kafka.scripted_broker import ScriptedBroker, protocol, scripted_brokers
 from tests.kit.service import Controllers, until
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
+from transport.kafka.connecting import open_kafka_connection
+from transport.kafka.messages.alter_partition_request import PartitionData, TopicData
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResult
 from transport.kafka.registration import decode_registration, encode_controller
-from transport.kafka.schema import Message
+from transport.kafka.schema import Message, parse_versions
 from transport.metadata import Listener, ReplicaAssignment, TopicPartition
+from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, Delete, ensure_paths
@@ -125,7 +129,27 @@ async def test_a_broker_that_does_not_say_is_named_with_what_to_do(
             await until(lambda: any(line.get("setting") == "inter.broker.protocol.version" for line in logs))
 
 
+class AlterIsrRequest(kafka.AlterPartitionRequest, frozen=True):
+    """AlterPartition as releases from 2.7 to 3.1 offer it."""
+
+    versions = parse_versions("0")
+
+
+AS_2_8: dict[type[Message], Message] = {AlterIsrRequest: kafka.AlterPartitionResponse()}
 TP = TopicPartition("orders", 0)
+
+
+@pytest.mark.parametrize(("isr", "error"), [((1,), ErrorCode.NONE), ((1, 2, 3), ErrorCode.OPERATION_NOT_ATTEMPTED)])
+async def test_a_leader_gets_its_answer_and_a_higher_epoch(
+    controllers: Controllers, store: MemoryStore, isr: tuple[int, ...], error: ErrorCode
+) -> None:
+    service = await controllers.start_active(**KAFKA)
+    async with scripted_brokers(store, 1, 2, answers=AS_2_8) as brokers:
+        await write_topic(store, TP.topic, 1, 2)
+        await until(lambda: all(told_epoch(broker) == 0 for broker in brokers))
+        answer = await propose(service, isr)
+        assert [row.error_code for topic in answer.topics for row in topic.partitions] == [error]
+        await until(lambda: all(told_epoch(broker) == 1 for broker in brokers))
 
 
 async def write_topic(store: MemoryStore, name: str, *replicas: int) -> None:
@@ -138,3 +162,16 @@ def told_epoch(broker: ScriptedBroker) -> int:
     """Return the leader epoch of the last order that a broker got."""
     orders = broker.told(kafka.LeaderAndIsrRequest)
     return orders[-1].topic_states[0].partition_states[0].leader_epoch if orders else -1
+
+
+async def propose(service: ControllerService, isr: tuple[int, ...]) -> kafka.AlterPartitionResponse:
+    """Let broker 1 propose an ISR in version 0."""
+    assert service.node is not None
+    assert service.office is not None
+    [at] = service.node.listeners
+    now = service.office.context.leadership[TP]
+    row = PartitionData(TP.partition, now.leader_epoch, isr, partition_epoch=now.partition_epoch)
+    epoch = service.office.context.brokers[1].epoch
+    asked = kafka.AlterPartitionRequest(1, epoch, (TopicData(TP.topic, partitions=(row,)),))
+    async with open_kafka_connection(TcpNetwork(), at.host, at.port, client_id="broker-1") as connection:
+        return await connection.send(asked, kafka.AlterPartitionResponse, 0)

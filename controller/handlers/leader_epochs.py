@@ -1,0 +1,69 @@
+"""Leaders of Kafka's that can do nothing about their ISR until they have a higher leader epoch.
+
+A leader of any release that is refused with INVALID_UPDATE_VERSION proposes nothing more before its next epoch, and
+adopts no state. Those of 2.7 to 3.1, which have AlterPartition in version 0 only, are held up in two more cases:
+
+- A proposal that is refused for any other reason is sent again without pause, and meanwhile the refused replicas count
+  for the high watermark, which stands still if they do not fetch.
+- After a granted shrink, the high watermark stands still until a follower fetches something new (KAFKA-13091). Up to
+  3.0, producers that wait for all their records in flight wait for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from controller.handlers.leadership import leadership_step, tell, write_leadership
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step
+from transport.errors import ErrorCode
+from transport.metadata import LeaderAndIsr, TopicPartition
+
+
+def thaw(
+    context: ControllerContext,
+    broker_id: int,
+    before: Mapping[TopicPartition, LeaderAndIsr],
+    errors: Mapping[TopicPartition, ErrorCode],
+) -> Rounds[None]:
+    """Raise the epochs of a broker's partitions that wait for that after its proposals.
+
+    `before` are their states before the proposals, and `errors` those of the answers. Replicas that are not online are
+    not told: their fetches are then refused, and their leader proposes them no more.
+    """
+
+    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
+        led = [tp for tp in pending if context.leadership[tp].leader == broker_id]
+        return [_step(context, tp) for tp in led]
+
+    if context.config.kafka:
+        yield from write_leadership(context, "thaw", list(_frozen(context, broker_id, before, errors)), decide)
+
+
+def _frozen(
+    context: ControllerContext,
+    broker_id: int,
+    before: Mapping[TopicPartition, LeaderAndIsr],
+    errors: Mapping[TopicPartition, ErrorCode],
+) -> Iterator[TopicPartition]:
+    release = context.kafka.releases.get(broker_id)
+    is_old = release is not None and release.needs_epochs
+    for tp, state in before.items():
+        error = errors.get(tp, ErrorCode.NONE)
+        if error is ErrorCode.NONE:
+            has_shrunk = set(context.leadership[tp].isr) < set(state.isr)
+            is_frozen = is_old and has_shrunk
+        else:
+            is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or (is_old and error not in _LEADS_NO_MORE)
+        if is_frozen:
+            yield tp
+
+
+_LEADS_NO_MORE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def _step(context: ControllerContext, tp: TopicPartition) -> Step:
+    leadership = elections.next_epoch(context.leadership[tp], context.epoch)
+    online = context.online(tp, context.assignment(tp).replicas)
+    return leadership_step(tp, leadership, tell(context, tp, leadership, online))
