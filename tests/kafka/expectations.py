@@ -13,14 +13,15 @@ OFFSETS: Final = "__consumer_offsets"
 _ELECTED: Final = "successfully elected as the controller"
 
 
-async def require_all_read(cluster: RealCluster, topic: str, written: Written) -> None:
+async def require_all_read(cluster: RealCluster, topic: str, *written: Written) -> None:
     """Let a consumer group read a topic: each record that was acknowledged is there once."""
     found = Counter(await read(cluster.bootstrap, topic, f"readers-of-{topic}"))
-    assert written.errors == []
-    assert found.keys() >= set(written.values)
+    acknowledged = [value for each in written for value in each.values]
+    assert [error for each in written for error in each.errors] == []
+    assert found.keys() >= set(acknowledged)
     assert set(found.values()) == {1}
-    waited = f"one waited for {written.longest_wait:.1f} s"
-    sys.stdout.write(f"{topic}: {len(written.values)} acknowledged, {waited}, {found.total()} read\n")
+    waited = f"one waited for {max(each.longest_wait() for each in written):.1f} s"
+    sys.stdout.write(f"{topic}: {len(acknowledged)} acknowledged, {waited}, {found.total()} read\n")
 
 
 def elections(cluster: RealCluster) -> int:

@@ -89,6 +89,10 @@ class RealBroker:
         if self.process.poll() is not None or not await _listens(self.port):
             raise RuntimeError(f"broker {self.id} does not listen: {self.log.read_text()[-2000:]}")
 
+    def starts(self) -> int:
+        """Return how many of its processes have come as far as to know their cluster; they register next."""
+        return self.log.read_text().count("Cluster ID = ")
+
     def kill(self) -> None:
         """Kill it with SIGKILL."""
         kill(self.process)

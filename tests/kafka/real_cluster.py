@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +15,9 @@ from controller.admin.client import AdminClient, open_admin
 from tests.kafka import jars
 from tests.kafka.cluster_security import ClusterSecurity
 from tests.kafka.real_brokers import RealBroker, kill
+from tests.kafka.real_controllers import RUN, SESSION_MS, RealControllers
 from tests.kafka.releases import brokers_of
 from tests.kafka.traffic import Servers
-from transport.child_process import spawn
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
 from transport.metadata import TopicPartition
@@ -65,7 +63,7 @@ class RealCluster:
     clients: dict[int, str]
     """The addresses of the brokers for clients."""
 
-    controllers: dict[int, subprocess.Popen[bytes]]
+    controllers: RealControllers
     security: ClusterSecurity | None = None
 
     @property
@@ -78,24 +76,17 @@ class RealCluster:
         addresses = ",".join(self.clients[id_] for id_ in broker_ids)
         return addresses if self.security is None else {"bootstrap.servers": addresses, **self.security.of_client()}
 
-    def start_controller(self, controller_id: int) -> None:
-        """Start another controller."""
-        process = _start_controller(self.zookeeper, self.directory, controller_id, self.security)
-        self.controllers[controller_id] = process
-
-    def kill_controller(self, controller_id: int) -> None:
-        """Kill a controller with SIGKILL."""
-        kill(self.controllers[controller_id])
-
     async def hand_over(self, command: str) -> None:
         """Run `klamm controller take-over` or `release`, which end when the office has changed hands."""
         words = [sys.executable, "-m", "klamm", "controller", command, "--zookeeper", self.zookeeper]
         await trio.run_process(words)
 
-    async def create(self, topic: str, *assignments: Sequence[int], partitions: int = 0) -> None:
+    async def create(
+        self, topic: str, *assignments: Sequence[int], partitions: int = 0, configs: Mapping[str, str] | None = None
+    ) -> None:
         """Create a topic with these replicas, or with three of each partition, and wait for its leaders."""
-        replicas = tuple(map(tuple, assignments))
-        wanted = NewTopic(topic, -1, -1, replicas) if replicas else NewTopic(topic, partitions, 3)
+        replicas, own = tuple(map(tuple, assignments)), tuple((configs or {}).items())
+        wanted = NewTopic(topic, -1, -1, replicas, own) if replicas else NewTopic(topic, partitions, 3, (), own)
         [created] = (await self.admin.create_topics([wanted])).topics
         assert created.error is ErrorCode.NONE
         await self.until_in_sync(topic, count=partitions or len(replicas))
@@ -128,9 +119,17 @@ class RealCluster:
 
     async def move(self, topic: str, *replicas: int) -> None:
         """Move the first partition of a topic, and wait until that is complete."""
+        await self.begin_move(topic, *replicas)
+        await self.until_moved(topic)
+
+    async def begin_move(self, topic: str, *replicas: int) -> None:
+        """Ask the controller to move the first partition of a topic."""
         wanted = ReassignablePartition(topic, 0, replicas)
         [begun] = (await self.admin.alter_partition_reassignments([wanted])).partitions
         assert begun.error is ErrorCode.NONE
+
+    async def until_moved(self, topic: str) -> None:
+        """Wait until the first partition of a topic is not being moved any more."""
 
         async def is_complete() -> bool:
             return not await self.admin.list_partition_reassignments([TopicPartition(topic, 0)])
@@ -157,6 +156,21 @@ class RealCluster:
         await until(are_gone)
 
 
+@frozen
+class Starting:
+    """How the processes are started: the program of the first controller, and the timeout of all sessions."""
+
+    program: Sequence[str] = RUN
+    session_ms: int | None = None
+
+    def of_broker(self) -> Mapping[str, str]:
+        """Return the settings of a broker."""
+        return {"zookeeper.session.timeout.ms": str(self.session_ms)} if self.session_ms else {}
+
+
+AS_USUAL: Final = Starting()
+
+
 @asynccontextmanager
 async def real_cluster(
     zookeeper: str,
@@ -166,6 +180,7 @@ async def real_cluster(
     broker_ids: Sequence[int] = (1, 2, 3),
     is_first: bool = True,
     security: ClusterSecurity | None = None,
+    starting: Starting = AS_USUAL,
 ) -> AsyncIterator[RealCluster]:
     """Run brokers and a controller below a chroot that does not exist yet.
 
@@ -174,63 +189,47 @@ async def real_cluster(
     """
     clients = {id_: free_port() for id_ in broker_ids}
     kind = brokers_of(release)
-    settings = {**SETTINGS, **(OPEN if security is None else security.of_broker(*LISTENERS)), **kind.settings}
+    secured = OPEN if security is None else security.of_broker(*LISTENERS)
+    settings = {**SETTINGS, **secured, **kind.settings, **starting.of_broker()}
     brokers = {
         id_: _broker(of, zookeeper, id_, directory, clients[id_], settings)
         for id_, of in zip(broker_ids, kind.first(len(broker_ids)), strict=True)
     }
     addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
-    controllers: dict[int, subprocess.Popen[bytes]] = {}
+    options = () if security is None else ("--security-config", str(security.of_controller()))
+    controllers = RealControllers(zookeeper, directory, starting.session_ms or SESSION_MS, options)
     network = None if security is None else security.admin_network()
     try:
         if security is not None:
             async with open_zookeeper(zookeeper) as store:
                 await security.let_in(store)
         if is_first:
-            await _begin(zookeeper, directory, controllers, security)
+            await _begin(controllers, starting.program)
         async with trio.open_nursery() as nursery:
             for broker in brokers.values():
                 nursery.start_soon(broker.start)
         if not is_first:
-            await _begin(zookeeper, directory, controllers, security)
+            await _begin(controllers, starting.program)
         async with open_admin(zookeeper_connect=zookeeper, network=network, timeout=PATIENCE_SECONDS) as admin:
             cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers, security)
             if is_first:
                 await cluster.until_registered(*broker_ids)
             yield cluster
     finally:
-        for processes in (*(broker.processes for broker in brokers.values()), controllers.values()):
+        for processes in (*(broker.processes for broker in brokers.values()), controllers.processes.values()):
             for process in processes:
                 kill(process)
 
 
-def _start_controller(
-    zookeeper: str, directory: Path, controller_id: int, security: ClusterSecurity | None
-) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "klamm", "controller", "run", "--id", str(controller_id), "--kafka"]
-    options = ["--inter-broker-listener-name", "INTERNAL", "--session-timeout", "4000", "--zookeeper", zookeeper]
-    secured = [] if security is None else ["--security-config", str(security.of_controller())]
-    return spawn([*command, *options, *secured], _log(directory, controller_id))
-
-
-async def _begin(
-    zookeeper: str,
-    directory: Path,
-    controllers: dict[int, subprocess.Popen[bytes]],
-    security: ClusterSecurity | None,
-) -> None:
+async def _begin(controllers: RealControllers, program: Sequence[str]) -> None:
     """Start the first controller, and wait until it listens."""
-    controllers[FIRST] = _start_controller(zookeeper, directory, FIRST, security)
-    await until(partial(_listens, directory, FIRST))
+    controllers.start(FIRST, program)
 
+    async def is_listening() -> bool:
+        await trio.lowlevel.checkpoint()
+        return controllers.listens(FIRST)
 
-async def _listens(directory: Path, controller_id: int) -> bool:
-    await trio.lowlevel.checkpoint()
-    return "listens on" in _log(directory, controller_id).read_text()
-
-
-def _log(directory: Path, controller_id: int) -> Path:
-    return directory / f"controller-{controller_id}.log"
+    await until(is_listening)
 
 
 def _broker(

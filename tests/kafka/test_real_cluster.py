@@ -61,9 +61,9 @@ async def test_transactions_go_on_when_the_controller_and_a_leader_die(cluster: 
 async def fail_over(cluster: RealCluster) -> None:
     """Kill the controller in office and a leader while records are written in transactions."""
     await cluster.create("paid", partitions=3)
-    cluster.start_controller(SECOND)
+    cluster.controllers.start(SECOND)
     async with committing(cluster.bootstrap, "paid") as paid:
-        cluster.kill_controller(FIRST)
+        cluster.controllers.kill(FIRST)
         # Nobody replaces its leader before the second controller is in office.
         broker = cluster.brokers[(await cluster.state("paid")).leader]
         broker.kill()

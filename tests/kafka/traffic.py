@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -35,8 +36,10 @@ class Written:
 
     values: list[bytes] = field(factory=list)
     errors: list[str] = field(factory=list)
-    longest_wait: float = 0.0
-    """The longest time that a record waited for its acknowledgement, in seconds."""
+    acknowledged: list[tuple[float, float]] = field(factory=list)
+    """When each was acknowledged, by trio's clock, and how long it had waited, in seconds."""
+
+    _clock: trio.abc.Clock = field(factory=trio.lowlevel.current_clock)
 
     def take(self, error: KafkaError | None, message: Message) -> None:
         """Take the outcome of a record."""
@@ -46,7 +49,16 @@ class Written:
         value = message.value()
         assert isinstance(value, bytes)
         self.values.append(value)
-        self.longest_wait = max(self.longest_wait, message.latency() or 0.0)
+        self.acknowledged.append((self._clock.current_time(), message.latency() or 0.0))
+
+    def longest_wait(self, since: float = -math.inf) -> float:
+        """Return the longest time that one of the records waited which were acknowledged since a moment."""
+        return max((wait for at, wait in self.acknowledged if at > since), default=0.0)
+
+    def longest_pause(self, since: float) -> float:
+        """Return the longest time without an acknowledgement, in seconds, from a moment to now."""
+        moments = [since, *(at for at, _ in self.acknowledged if at > since), self._clock.current_time()]
+        return max(later - earlier for earlier, later in itertools.pairwise(moments))
 
 
 def writing(servers: Servers, topic: str) -> AbstractAsyncContextManager[Written]:
@@ -57,20 +69,22 @@ def writing(servers: Servers, topic: str) -> AbstractAsyncContextManager[Written
     return _until_the_end(partial(_write, servers, topic))
 
 
-async def write(servers: Servers, topic: str, count: int) -> Written:
-    """Write a number of records to a topic as fast as it takes them."""
+async def write(servers: Servers, topic: str, count: int, first: int = 0) -> Written:
+    """Write a number of records to a topic as fast as it takes them, beginning with record `first`."""
     written, is_over = Written(), threading.Event()
     is_over.set()
-    await trio.to_thread.run_sync(_write, servers, topic, written, is_over, count)
+    await trio.to_thread.run_sync(_write, servers, topic, written, is_over, range(first, first + count))
     return written
 
 
-def _write(servers: Servers, topic: str, written: Written, is_over: threading.Event, at_least: int = 0) -> None:
+def _write(
+    servers: Servers, topic: str, written: Written, is_over: threading.Event, at_least: range = range(0)
+) -> None:
     producer = Producer(_connecting(servers) | {"enable.idempotence": True, "acks": "all", "linger.ms": 5})
-    number = 0
-    while number < at_least or not is_over.is_set():
+    number = at_least.start
+    while number < at_least.stop or not is_over.is_set():
         producer.produce(topic, f"{topic}-{number}".encode(), on_delivery=written.take)
-        producer.poll(0 if number < at_least else _POLL_SECONDS)
+        producer.poll(0 if number < at_least.stop else _POLL_SECONDS)
         number += 1
     left = producer.flush(FLUSH_SECONDS)
     written.errors += ["not acknowledged in time"] * left
