@@ -25,7 +25,7 @@ async def test_brokers_live_under_our_controller(cluster: RealCluster) -> None:
 
 
 async def live(cluster: RealCluster) -> None:
-    """Lose, stop and regain brokers, move a partition and delete a topic while records are written."""
+    """Lose, stop and regain brokers, move a partition and delete a topic while two producers write."""
     await cluster.create("bulk", partitions=3)
     written = await write(cluster.bootstrap, "bulk", RECORDS)
     assert len(written.values) == RECORDS
@@ -36,20 +36,17 @@ async def live(cluster: RealCluster) -> None:
     assert {frozenset(state.replicas) for state in offsets} == {frozenset({1, 2, 3})}
 
     await cluster.create("orders", partitions=3)
-    async with writing(cluster.bootstrap, "orders") as orders:
+    await cluster.create("moved", (1, 2))
+    async with writing(cluster.bootstrap, "orders") as orders, writing(cluster.bootstrap, "moved") as moved:
         await lose_and_regain_a_leader(cluster)
         await shut_down_in_order(cluster)
-    await require_all_read(cluster, "orders", orders)
-
-    await cluster.create("moved", (1, 2))
-    async with writing(cluster.bootstrap, "moved") as moved:
         await cluster.move("moved", 2, 3)
         await cluster.until_without_logs("moved", 1)
+        await cluster.delete("bulk")
+        await cluster.until_without_logs("bulk", 1, 2, 3)
     assert (await cluster.state("moved")).replicas == (2, 3)
+    await require_all_read(cluster, "orders", orders)
     await require_all_read(cluster, "moved", moved)
-
-    await cluster.delete("bulk")
-    await cluster.until_without_logs("bulk", 1, 2, 3)
     assert [await topics(cluster.servers(id_)) for id_ in cluster.brokers] == [{"orders", "moved", OFFSETS}] * 3
     require_standbys(cluster)
 
