@@ -80,8 +80,8 @@ class Watcher:
                 await trio.sleep(LOOK_SECONDS)
                 used = self.side.processor_seconds - before
                 taken = await self.side.brokers.taken(self.begun)
-                is_quiet = taken.answered and now() - taken.answered > QUIET_SECONDS * MICROSECONDS
-                if is_quiet and used < BUSY * LOOK_SECONDS and await is_done(taken):
+                is_at_rest = used < BUSY * LOOK_SECONDS and _is_quiet_since(taken.answered)
+                if taken.answered and is_at_rest and await is_done(taken):
                     return taken
 
     def sample(self, end: int) -> Sample:
@@ -161,10 +161,11 @@ class Bench:
 
         async def is_left(_: Taken) -> bool:
             states.update(await watcher.side.states())
-            return not any(BROKER in json.loads(znode.data)["isr"] for znode in states.values())
+            # What has just been written is still to be told.
+            return _is_quiet_since(_written(states)) and not any(BROKER in _outcome(of)[1] for of in states.values())
 
         taken = await watcher.until_at_rest(is_left)
-        written = max(znode.stat.mtime_ms for znode in states.values()) * 1000
+        written = _written(states)
         changed = sum(
             znode.stat.version > 0 and znode.stat.mtime_ms * 1000 > watcher.begun for znode in states.values()
         )
@@ -179,6 +180,15 @@ class Bench:
         if differing:
             path = differing[0]
             sys.exit(f"for example {path}: {some[path].data.decode()} and {others[path].data.decode()}")
+
+
+def _is_quiet_since(last: int) -> bool:
+    return now() - last > QUIET_SECONDS * MICROSECONDS
+
+
+def _written(states: Mapping[str, Znode]) -> int:
+    """Return when the last state was written, in microseconds since 1970."""
+    return max(znode.stat.mtime_ms for znode in states.values()) * 1000
 
 
 def _outcome(znode: Znode) -> tuple[int, frozenset[int]]:
