@@ -361,12 +361,8 @@ class ControllerService:
         self._office = office = Office(won, context, channels, runner, progress)
         await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)
         office.is_loaded = True
-        log.info(
-            "in office",
-            controller=self.config.controller_id,
-            brokers=sorted(context.brokers),
-            partitions=len(context.partition_phases),
-        )
+        brokers, count = sorted(context.brokers), len(context.partition_phases)
+        log.info("in office", controller=self.config.controller_id, brokers=brokers, partitions=count)
         self._alarms.set(self._nursery, alarms.first_alarms(context))
 
     def _leave(self, event: ControllerEvent) -> None:
