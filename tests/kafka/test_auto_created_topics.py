@@ -41,6 +41,7 @@ async def exists(store: MetadataStore, path: str) -> bool:
     return not await is_gone(store, path)
 
 
+@pytest.mark.soak
 async def test_topics_created_while_no_controller_is_alive(cluster: RealCluster, store: MetadataStore) -> None:
     """The controller that finds them has another id than the one that brokers know."""
     cluster.kill_controller(FIRST)

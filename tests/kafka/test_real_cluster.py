@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.kafka.expectations import OFFSETS, elections, require_all_read, require_standbys
 from tests.kafka.real_cluster import FIRST, RealCluster, real_cluster
 from tests.kafka.traffic import committing, create_topic, topics, until_more, write, writing
@@ -72,6 +74,7 @@ async def fail_over(cluster: RealCluster) -> None:
     require_standbys(cluster)
 
 
+@pytest.mark.soak
 async def test_the_office_goes_from_kafka_to_us_and_back(zookeeper: str, tmp_path: Path, release: str) -> None:
     running = real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release, is_first=False)
     async with running as cluster:
