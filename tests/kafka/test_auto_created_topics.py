@@ -44,7 +44,7 @@ async def exists(store: MetadataStore, path: str) -> bool:
 @pytest.mark.soak
 async def test_topics_created_while_no_controller_is_alive(cluster: RealCluster, store: MetadataStore) -> None:
     """The controller that finds them has another id than the one that brokers know."""
-    cluster.kill_controller(FIRST)
+    cluster.controllers.kill(FIRST)
     found: list[bytes] = []
     written: list[Written] = []
 
@@ -61,7 +61,7 @@ async def test_topics_created_while_no_controller_is_alive(cluster: RealCluster,
         assert any(FIRST in replicas for replicas in placed), placed
         assert await is_gone(store, paths.topic_partitions(OFFSETS)), "nobody elects"
         since = trio.current_time()
-        cluster.start_controller(SECOND)
+        cluster.controllers.start(SECOND)
     seconds = trio.current_time() - since
     for topic in (TOPIC, OFFSETS):
         assert {1, 2, 3} == set.union(*await replicas_of(store, topic))

@@ -41,7 +41,7 @@ async def store(cluster: RealCluster) -> AsyncIterator[MetadataStore]:
 
 async def test_after_a_release_our_standbys_stay_away(cluster: RealCluster, store: MetadataStore) -> None:
     for standby in (SECOND, THIRD):
-        cluster.start_controller(standby)
+        cluster.controllers.start(standby)
     await cluster.create("orders", partitions=3)
     async with writing(cluster.bootstrap, "orders") as orders:
         await cluster.hand_over("release")
@@ -54,7 +54,7 @@ async def test_after_a_release_our_standbys_stay_away(cluster: RealCluster, stor
             await until(has_changed)
         assert quiet.cancelled_caught, await read_office(store)
         for controller_id in (FIRST, SECOND, THIRD):
-            assert cluster.controllers[controller_id].poll() is None
+            assert cluster.controllers.processes[controller_id].poll() is None
             assert await stands_by(cluster, controller_id, store, "the office was released")
         await until_more(orders, RECORDS_AFTER)
     sys.stdout.write(f"epoch {released.epoch} for {QUIET_SECONDS} s after the release, three of ours standing by\n")
@@ -67,12 +67,12 @@ async def test_after_a_release_our_standbys_stay_away(cluster: RealCluster, stor
 async def test_when_all_of_ours_are_killed_a_release_restores_elections(
     cluster: RealCluster, store: MetadataStore, is_by_hand: bool, reason: str
 ) -> None:
-    cluster.start_controller(SECOND)
+    cluster.controllers.start(SECOND)
     await cluster.create("orders", partitions=3)
     await until(lambda: stands_by(cluster, SECOND, store, ""))
     async with writing(cluster.bootstrap, "orders") as orders:
         for controller_id in (SECOND, FIRST):
-            cluster.kill_controller(controller_id)
+            cluster.controllers.kill(controller_id)
         dead = (await states_of(store, "orders"))[0].leader
         cluster.brokers[dead].kill()
         for path in (paths.broker(dead), paths.OFFICE_LOCK):
@@ -87,7 +87,7 @@ async def test_when_all_of_ours_are_killed_a_release_restores_elections(
         await until(lambda: is_led_by_another(store, dead))
         seconds = trio.current_time() - since
         assert elections(cluster) == 1
-        cluster.start_controller(THIRD)
+        cluster.controllers.start(THIRD)
         await until(lambda: stands_by(cluster, THIRD, store, reason))
         await cluster.brokers[dead].start()
         await until_in_sync(store, "orders")
