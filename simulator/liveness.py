@@ -225,8 +225,8 @@ def _metadata_of(
     known = {s.tp: _as_last_read(cluster, s, durable) for s in states if not exempt.has_topic(s.topic)}
     if cluster.world.settings.is_kafkas:
         durable = {tp: as_told(state) for tp, state in durable.items()}
-        # Kafka's brokers forget a topic when its last controller says so, and a later one does not know of it.
-        known = {tp: state for tp, state in known.items() if tp in durable}
+        must_be_known, broker_epoch = cluster.world.safety.departures.must_be_known, broker.handle.broker_epoch
+        known = {tp: state for tp, state in known.items() if tp in durable or must_be_known(tp, broker_epoch)}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""

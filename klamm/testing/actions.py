@@ -18,6 +18,7 @@ from simulator.actions.network import (
     Slow,
     TearRequest,
 )
+from simulator.actions.placements import PlaceTopic
 from simulator.actions.processes import (
     AnswerRequests,
     ChangeEndpoint,
@@ -136,6 +137,7 @@ __all__ = [
     "NotifyLogDir",
     "ObeyOrders",
     "Pause",
+    "PlaceTopic",
     "Produce",
     "ProposeIsr",
     "Reassign",

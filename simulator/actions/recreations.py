@@ -57,7 +57,7 @@ def _is_at_rest(cluster: SimulatedCluster, name: str) -> bool:
 def _recreate(cluster: SimulatedCluster, topic: CreateTopic) -> None:
     tree, path = cluster.durable.tree, paths.topic(topic.name)
     partitions = {number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignment)}
-    data = formats.encode_topic(TopicZnode(partitions, _new_id(topic.name, tree.zxid)))
+    data = formats.encode_topic(TopicZnode(partitions, new_topic_id(topic.name, tree.zxid)))
     writes: list[Op] = [Create(path, data)]
     # Versions begin at 0 again: a late write of a controller for the old topic must not fit the new one.
     if (was := tree.read(path)) is not None and was.stat.version == 0:
@@ -79,7 +79,7 @@ def _below(tree: Tree, path: str) -> Iterator[str]:
         yield child
 
 
-def _new_id(name: str, zxid: int) -> str:
+def new_topic_id(name: str, zxid: int) -> str:
     """Return a topic id that no other topic of the simulation has."""
     digest = sha256(f"{name} {zxid}".encode()).digest()
     return urlsafe_b64encode(digest[:_ID_BYTES]).decode().rstrip("=")

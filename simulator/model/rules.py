@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from simulator.model import elections, reassignments
+from simulator.model import elections, reassignments, topics
 from simulator.model.elections import Rows
 from simulator.model.row import Row
 from simulator.model.view import View
 
 Rule = Callable[[Row, View], Rows]
-
-
-def _unchanged(row: Row, _: View) -> Rows:
-    """Keep a partition as it is: only its topic gets an id."""
-    yield row
 
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -31,7 +26,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "B3": reassignments.lead_inside,
     "B4": reassignments.retire,
     "B6": reassignments.complete,
-    "topics": _unchanged,
+    "topics": topics.taken_over,
 }
 """By round. No other round changes a partition that exists, unless it removes it with its topic."""
 

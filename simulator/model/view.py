@@ -65,6 +65,9 @@ class View:
     recalled: frozenset[int] = frozenset()
     """The replicas that may still execute an earlier order to delete their data."""
 
+    controllers: frozenset[int] = frozenset()
+    """The ids that are those of controllers, whom brokers of Kafka's give replicas."""
+
     def standing(self, replica: int) -> Standing:
         """Return the standing of a replica."""
         return self.standings.get(replica, Standing.DEAD)

@@ -71,7 +71,7 @@ def draw(seed: int, *, kafkas: bool = False) -> RunPlan:
     chosen = features.choose(seed)
     if kafkas:
         settings = kafka_brokers.draw_settings(generator(seed, "releases"), settings)
-        chosen = tuple(each for each in chosen if kafka_brokers.suits(each.feature))
+        chosen = kafka_brokers.chosen(seed, chosen)
     for each in chosen:
         settings = each.settings(seed, settings)
     happenings = [each for some in chosen for each in some.happenings(seed, settings, partitions, seconds)]

@@ -33,6 +33,10 @@ class Controllership:
         """Return when the controller of an epoch was elected; infinite if nobody was."""
         return self._elected_at.get(epoch, inf)
 
+    def has_held(self, host: str) -> bool:
+        """Return whether a controller has ever been in office."""
+        return host in self._holders.values()
+
     def committed(self, host: str, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
         """Yield the writes of a commit that its controller may not make. Called right after the commit took effect."""
         if not is_controller(host):

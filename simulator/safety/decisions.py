@@ -46,6 +46,9 @@ class Decisions:
     promises: Promises
     min_isrs: MinIsrs
     decode_broker: DecodeBroker = formats.decode_broker
+    controllers: frozenset[int] = frozenset()
+    """The ids of controllers on which brokers place replicas."""
+
     _knowledge: dict[str, Knowledge] = field(factory=dict, init=False)
     _rounds: dict[str, ControllerStep] = field(factory=dict, init=False)
     """The round that each controller decided last: its next commits belong to it."""
@@ -200,7 +203,7 @@ class Decisions:
         recalled = frozenset(r for r in replicas if (change.tp, r) in self._recalled)
         epoch = self.controllership.epoch
         for standings, min_isr in product(knowledge.views(change.tp, replicas), self.min_isrs.of(change.tp.topic)):
-            yield View(epoch, step.event, standings, asked, min_isr, emptied, recalled)
+            yield View(epoch, step.event, standings, asked, min_isr, emptied, recalled, self.controllers)
 
     def _asked(self, change: PartitionChange) -> Asked:
         originals = [self._origins[change.tp]] if change.tp in self._origins else []

@@ -16,6 +16,7 @@ from simulator.safety.answers import Answers
 from simulator.safety.controllership import Controllership
 from simulator.safety.decisions import Decisions
 from simulator.safety.deletions import Deletions
+from simulator.safety.departures import Departures
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.identities import Identities
 from simulator.safety.leadership import Leaderships
@@ -25,12 +26,14 @@ from simulator.safety.new_replicas import NewReplicas
 from simulator.safety.numbers import Numbers
 from simulator.safety.orders import Orders
 from simulator.safety.partitions import Partitions, is_controller
+from simulator.safety.placements import on_controllers
 from simulator.safety.promises import Before, Promises
 from simulator.safety.registrations import Registrations
 from simulator.safety.sessions import Sessions
 from simulator.safety.settings import Alterations
 from simulator.safety.told import Told
 from simulator.safety.unclean import UncleanElections
+from simulator.settings import CONTROLLERS, host_of
 from simulator.steps import ControllerStep
 from simulator.store.durable import Durable
 from simulator.trace import Trace
@@ -53,6 +56,7 @@ IDENTITY = "a reassignment keeps its identity until it ends"
 DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
 ANNOUNCED = "brokers are told who is alive, and which replicas are offline or new, before what follows from it"
 NUMBERED = "each order to a broker has a number of its own, which copies of it share"
+DATA = "only brokers hold data"
 ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
 ANSWERS = "every request gets exactly one answer"
 PROMISED = "what an answer reports has happened, or is certain to happen"
@@ -116,6 +120,9 @@ class Safety:
     """The controllers whose sessions have ended."""
 
     announcements: Announcements = field(init=False)
+    departures: Departures = field(init=False)
+    """The partitions that are gone."""
+
     _new_replicas: NewReplicas = field(init=False)
     _numbers: Numbers = field(factory=Numbers, init=False)
     _registrations: Registrations = field(init=False)
@@ -140,10 +147,16 @@ class Safety:
         self.told = Told(self.exempt)
         self.announcements = Announcements(self.exempt, self._registrations, self.is_kafkas)
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt)
+        self.departures = Departures(self._controllership)
         self._deletions = Deletions(self._partitions, self._registrations)
         self._promises = Promises(self._partitions, self._controllership)
         self.decisions = Decisions(
-            self._partitions, self._controllership, self._promises, MinIsrs(self.min_isr_by_default), decode
+            self._partitions,
+            self._controllership,
+            self._promises,
+            MinIsrs(self.min_isr_by_default),
+            decode,
+            frozenset(CONTROLLERS if self.is_kafkas else ()),
         )
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
@@ -157,7 +170,6 @@ class Safety:
 
     def committed(self, host: str, ops: Sequence[Op], committed: Committed) -> None:
         """Check a commit by a host's session, or by the store itself if `host` is "", right after it took effect."""
-        del committed
         self._controllers_wrote(host, ops)
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
         self._judge(IDENTITY, self._identities.committed(ops, self.durable))
@@ -175,6 +187,7 @@ class Safety:
             if not self.exempt.has(paths.broker_config(None)):
                 self._judge(ACKNOWLEDGED, self._unclean.changed(change))
             self._orders.changed(change)
+            self.departures.changed(change, committed.zxid)
             self.announcements.changed(change, trio.current_time())
             self._new_replicas.changed(change, trio.current_time())
             self._deletions.changed(change)
@@ -229,7 +242,9 @@ class Safety:
         """Check an order of a controller, as the broker takes it from the network."""
         self._judge(ONE_CONTROLLER, self._controllership.ordered(controller_host, request))
         # Kafka's orders have no numbers.
-        if not self.is_kafkas:
+        if self.is_kafkas:
+            self._judge(DATA, on_controllers(broker_id, request, self.exempt))
+        else:
             self._judge(NUMBERED, self._numbers.ordered(broker_id, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
@@ -295,6 +310,10 @@ class Safety:
     def is_unclean_allowed(self, topic: str) -> bool:
         """Return whether settings certainly allow a replica outside the ISR to lead partitions of a topic."""
         return not self.exempt.has(paths.broker_config(None)) and self._unclean.is_allowed(topic)
+
+    def has_held_office(self, controller_id: int) -> bool:
+        """Return whether a controller has ever been in office."""
+        return self._controllership.has_held(host_of(controller_id))
 
     def undead(self) -> list[str]:
         """Return the topics that were marked for deletion and still exist."""

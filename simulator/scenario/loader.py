@@ -23,7 +23,7 @@ from transport.input_files import Limit, read_text
 
 LIMIT: Final = Limit(4, "this is not a scenario")
 
-_CREATING: Final = ("create_topic", "rewrite_topic", "recreate_topic")
+_CREATING: Final = ("create_topic", "rewrite_topic", "place_topic", "recreate_topic")
 
 MOST_VALUES: Final = 100_000
 """The maximum number of values in a document; the values that an alias repeats count each time."""

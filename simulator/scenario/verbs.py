@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from yaml import Node as YamlNode
 
-from simulator.actions import edits, network, processes, recreations, requests, sessions, znodes
+from simulator.actions import edits, network, placements, processes, recreations, requests, sessions, znodes
 from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopic, CreateTopics, Elect
 from simulator.actions.scene import Action, Strike
@@ -151,6 +151,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))
     ),
     "rewrite_topic": _verb(znodes.RewriteTopic, TOPICS),
+    "place_topic": _verb(placements.PlaceTopic, TOPICS),
     "recreate_topic": _verb(recreations.RecreateTopic, TOPICS),
     "write_election": _verb(znodes.WriteElection, PARTITIONS),
     "mark_for_deletion": _verb(znodes.MarkForDeletion, TOPIC_NAMES),

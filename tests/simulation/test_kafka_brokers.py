@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from klamm.testing import open_cluster
-from klamm.testing.actions import RefuseRequests
+from klamm.testing.actions import CannotBeDone, CreateTopic, PlaceTopic, RefuseRequests
 from simulator.cluster import SimulatedCluster
 from simulator.frames import control_request, describe_frame
 from simulator.trace import Trace
@@ -46,7 +46,7 @@ async def test_a_broker_is_spoken_to_as_its_release_can() -> None:
         await cluster.settle()
         told = {broker_id: versions(cluster.trace, broker_id) for broker_id in (2, 3, 4)}
     orders_of_28 = {("ApiVersions", 3), ("LeaderAndIsr", 5), ("UpdateMetadata", 7), ("StopReplica", 3)}
-    assert told[4] >= orders_of_28 | {("AlterPartition", 0)}
+    assert told[4] >= orders_of_28 | {("AlterPartition", 0), ("ControlledShutdown", 3)}
     orders_of_33 = {("ApiVersions", 3), ("LeaderAndIsr", 6), ("UpdateMetadata", 7), ("StopReplica", 3)}
     assert told[2] >= orders_of_33 | {("AlterPartition", 2), ("ControlledShutdown", 3)}
     orders_of_39 = {("ApiVersions", 3), ("LeaderAndIsr", 7), ("UpdateMetadata", 8), ("StopReplica", 4)}
@@ -86,6 +86,25 @@ async def test_an_order_that_is_refused_as_a_whole_is_not_carried_out() -> None:
         assert not cluster.brokers[2].disk.logs
         await cluster.settle()
         assert cluster.brokers[2].disk.logs
+
+
+async def test_a_topic_that_a_broker_places_on_the_controller_gets_a_broker_in_its_place() -> None:
+    async with open_cluster(brokers=3, controllers=2, releases=RELEASES) as cluster:
+        first = cluster.active_controller
+        assert first is not None
+        PlaceTopic((CreateTopic("offsets", ((1, first), (first, 3, 2))),)).on(cluster)
+        await cluster.until(lambda: cluster.partition("offsets-1") is not None)
+        placed = [cluster.partition(f"offsets-{number}") for number in range(2)]
+        assert [len(state.replicas) for state in placed if state is not None] == [2, 3]
+        assert {r for state in placed if state is not None for r in state.replicas} == {1, 2, 3}
+        await cluster.settle()
+
+
+async def test_no_broker_knows_a_controller_that_has_never_been_in_office() -> None:
+    async with open_cluster(brokers=2, controllers=2, releases=RELEASES) as cluster:
+        [standby] = {101, 102} - {cluster.active_controller}
+        with pytest.raises(CannotBeDone):
+            PlaceTopic((CreateTopic("offsets", ((1, standby),)),)).on(cluster)
 
 
 def _orders(cluster: SimulatedCluster, broker_id: int) -> Iterator[object]:

@@ -23,10 +23,10 @@ def test_what_the_docs_print_passes_as_it_is_printed(tmp_path: Path) -> None:
     files = {name: block for block in BLOCKS for name in re.findall(r"\A# (\w+\.py)\n", block)}
     for name, block in files.items():
         (tmp_path / name).write_text(block, encoding="utf-8")
-    assert len(files) == 7
+    assert len(files) == 8
     done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 passed" in done.stdout
+    assert "9 passed" in done.stdout
 
 
 def test_the_first_test_of_the_docs_has_ten_lines() -> None:
