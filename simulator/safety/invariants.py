@@ -146,7 +146,7 @@ class Safety:
         self.settings = Alterations(self.exempt)
         self.told = Told(self.exempt)
         self.announcements = Announcements(self.exempt, self._registrations, self.is_kafkas)
-        self._new_replicas = NewReplicas(self.disks, self.told, self.exempt)
+        self._new_replicas = NewReplicas(self.disks, self.told, self.exempt, self.is_kafkas)
         self.departures = Departures(self._controllership)
         self._deletions = Deletions(self._partitions, self._registrations)
         self._promises = Promises(self._partitions, self._controllership)

@@ -40,6 +40,9 @@ class NewReplicas:
     disks: Mapping[int, Disk]
     told: Told
     exempt: Exemptions
+    is_kafkas: bool = False
+    """Whether the brokers are Apache Kafka's, which keep from creating logs while a directory has failed."""
+
     _members: dict[_Replica, _Member] = field(factory=dict, init=False)
     _held: dict[_Replica, str] = field(factory=dict, init=False)
 
@@ -62,6 +65,8 @@ class NewReplicas:
             for item in request.partitions:
                 if item.is_new and not self.exempt.has_topic(item.state.topic):
                     yield from self._judge(broker_id, channel, item.state)
+                elif self.is_kafkas and not self.exempt.has_topic(item.state.topic):
+                    yield from self._judge_first(broker_id, channel, item.state)
                 self._held[item.state.tp, item.state.topic_id, broker_id] = self._storage(broker_id)
         elif isinstance(request, StopReplicaRequest):
             for stop in request.partitions:
@@ -78,6 +83,15 @@ class NewReplicas:
             return
         if member.since < channel.began_at or channel.requests - member.requests > _WAITED:
             yield f"broker {broker_id} was told that its replica of {state.tp} is new, which is in the ISR {state.isr}"
+
+    def _judge_first(self, broker_id: int, channel: Channel, state: PartitionState) -> Iterator[str]:
+        """Check an order that calls a replica an old one: the first for a new topic is none of those."""
+        replica = state.tp, state.topic_id, broker_id
+        member = self._members.get(replica)
+        if member is None or replica in self._held or state.leader_epoch != INITIAL_LEADER_EPOCH:
+            return
+        if member.since >= channel.began_at:
+            yield f"broker {broker_id} was told that its replica of {state.tp} is an old one, before it had any"
 
     def _storage(self, broker_id: int) -> str:
         return self.disks[broker_id].storage_id if broker_id in self.disks else ""
