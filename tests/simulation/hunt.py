@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -15,12 +16,15 @@ from typing import Final, TypeVar
 
 from attrs import frozen
 
-from simulator.random_run.plan import draw
+from simulator.random_run.plan import RunPlan, draw
 from simulator.random_run.run import run
 from simulator.safety.invariants import Violation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+PlanOf = Callable[[int], RunPlan]
+"""Draws the plan of a seed."""
 
 SEED_SECONDS: Final = 60.0
 """The most CPU time of one seed, some hundred times that of a sound run: one that takes longer does not end."""
@@ -51,28 +55,28 @@ class Catch:
     """The CPU time of the search."""
 
 
-def digests_of(seeds: Sequence[int]) -> dict[int, str]:
+def digests_of(seeds: Sequence[int], plan_of: PlanOf = draw) -> dict[int, str]:
     """Return the digests of the runs of seeds."""
-    return {seed: run(draw(seed)).digest for seed in seeds}
+    return {seed: run(plan_of(seed)).digest for seed in seeds}
 
 
-def first_catch(seeds: Iterable[int], digests: Mapping[int, str]) -> Catch:
+def first_catch(seeds: Iterable[int], digests: Mapping[int, str], plan_of: PlanOf = draw) -> Catch:
     """Run seeds until one of them fails; `digests` are those of their runs as they should be, if they are known."""
     began, changed = process_time(), 0
     for seed in seeds:
-        found = _outcome(seed)
+        found = _outcome(plan_of(seed))
         if isinstance(found, Violation):
             return Catch(seed, found.invariant, found.text, changed, process_time() - began)
         changed += found != digests.get(seed, found)
     return Catch(None, "", "", changed, process_time() - began)
 
 
-def _outcome(seed: int) -> str | Violation:
-    """Return the digest of a seed's run, or what was wrong with it."""
+def _outcome(plan: RunPlan) -> str | Violation:
+    """Return the digest of a plan's run, or what was wrong with it."""
     signal.signal(signal.SIGPROF, _give_up)
     signal.setitimer(signal.ITIMER_PROF, SEED_SECONDS, 1.0)
     try:
-        outcome = run(draw(seed))
+        outcome = run(plan)
     except BaseException as error:  # noqa: BLE001  whatever ends a run is a catch
         return Violation("a run comes to its end", repr(error))
     finally:
@@ -125,11 +129,11 @@ def _work(pipe: Connection, work: Callable[[Item], Result], item: Item) -> None:
     pipe.send(work(item))
 
 
-def digests_forked(seeds: Sequence[int], *, jobs: int) -> dict[int, str]:
+def digests_forked(seeds: Sequence[int], *, jobs: int, plan_of: PlanOf = draw) -> dict[int, str]:
     """Return the digests of the runs of seeds, from child processes: what they find must not depend on each other."""
     parts = [tuple(seeds[start : start + PART]) for start in range(0, len(seeds), PART)]
     found: dict[int, str] = {}
-    for part, result in each_forked(digests_of, parts, jobs=jobs):
+    for part, result in each_forked(partial(digests_of, plan_of=plan_of), parts, jobs=jobs):
         assert not isinstance(result, Died), f"a process of the seeds {part} died"
         found |= result
     return dict(sorted(found.items()))

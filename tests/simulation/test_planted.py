@@ -12,10 +12,12 @@ import pytest
 
 from simulator.random_run.plan import draw
 from simulator.random_run.run import run
-from tests.simulation.planted.bugs import BUGS, planted
+from tests.simulation.planted.bugs import BUGS, is_kafkas, plan_of, planted
 from tests.simulation.planted_table import RECORD
 
 CAUGHT_BY: Final[dict[str, dict[str, Any]]] = tomllib.loads(RECORD.read_text())
+SEEDS: Final = sorted({(each["seed"], is_kafkas(name)) for name, each in CAUGHT_BY.items()})
+"""The seeds, and whether they are those of runs with Kafka's brokers."""
 
 
 def test_seeds_are_recorded_for_bugs_that_exist() -> None:
@@ -31,11 +33,13 @@ def test_a_bug_fits_the_product_as_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", CAUGHT_BY)
 def test_a_planted_bug_is_caught(name: str) -> None:
     with planted(name):
-        violation = run(draw(CAUGHT_BY[name]["seed"])).violation
+        violation = run(plan_of(name)(CAUGHT_BY[name]["seed"])).violation
     assert violation is not None
     assert violation.invariant == CAUGHT_BY[name]["invariant"]
 
 
-@pytest.mark.parametrize("seed", sorted({each["seed"] for each in CAUGHT_BY.values()}))
-def test_without_it_the_same_seed_finds_nothing(seed: int) -> None:
-    assert run(draw(seed)).violation is None
+@pytest.mark.parametrize(
+    ("seed", "kafkas"), sorted({(each["seed"], is_kafkas(name)) for name, each in CAUGHT_BY.items()})
+)
+def test_without_it_the_same_seed_finds_nothing(seed: int, kafkas: bool) -> None:
+    assert run(draw(seed, kafkas=kafkas)).violation is None

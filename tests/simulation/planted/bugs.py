@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import pytest
 
-from tests.simulation.planted import brokers, channels, classics, damage, elections, isrs, moves, node, topics
+from simulator.random_run.plan import RunPlan, draw
+from tests.simulation.planted import brokers, channels, classics, damage, elections, isrs, kafkas, moves, node, topics
 
 Plant = Callable[[pytest.MonkeyPatch], None]
+
+KAFKAS: Final = "Kafka's brokers"
 
 AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "classics": classics.BUGS,
@@ -22,11 +26,22 @@ AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "channels": channels.BUGS,
     "node": node.BUGS,
     "damage and sizes": damage.BUGS,
+    KAFKAS: kafkas.BUGS,
 }
 
 BUGS: Final[Mapping[str, Plant]] = {plant.__name__: plant for plants in AREAS.values() for plant in plants}
 
 AREA_OF: Final[Mapping[str, str]] = {plant.__name__: area for area, plants in AREAS.items() for plant in plants}
+
+
+def is_kafkas(name: str) -> bool:
+    """Return whether runs with Kafka's brokers have to find a bug, instead of those with ours."""
+    return AREA_OF[name] == KAFKAS
+
+
+def plan_of(name: str) -> Callable[[int], RunPlan]:
+    """Return what draws the plans of the runs that have to find a bug: those with Kafka's brokers, or with ours."""
+    return partial(draw, kafkas=is_kafkas(name))
 
 
 @contextmanager
