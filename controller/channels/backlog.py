@@ -92,6 +92,9 @@ class BrokerBacklog:
     controller_epoch: int
     broker_epoch: int
     max_partitions: int = MAX_PARTITIONS
+    numbers: Iterator[int] = field(factory=count)
+    """The numbers of requests, by which the broker tells a late copy of an earlier one."""
+
     _first_stops: dict[tuple[Key, str], StopReplicaPartition] = field(factory=dict, init=False)
     """Deletions sent before everything else, one per partition and topic id, however often the topic is recreated."""
 
@@ -110,8 +113,6 @@ class BrokerBacklog:
 
     _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
     """The number of times each kind of request was overtaken, in the order of sending."""
-
-    _numbers: Iterator[int] = field(factory=count, init=False)
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
@@ -176,7 +177,7 @@ class BrokerBacklog:
             return None
         items = tuple([LeaderAndIsrPartition(item.state, item.is_new) for item in told])
         return LeaderAndIsrRequest(
-            self.controller.id, self.controller_epoch, self.broker_epoch, items, next(self._numbers)
+            self.controller.id, self.controller_epoch, self.broker_epoch, items, next(self.numbers)
         )
 
     def _take_metadata(self) -> Request[object] | None:
@@ -241,14 +242,14 @@ class BrokerBacklog:
         live, self._live_brokers = self._live_brokers, None
         topics, self._topics = self._topics, None
         epochs = self.controller_epoch, self.broker_epoch
-        number = next(self._numbers)
+        number = next(self.numbers)
         return UpdateMetadataRequest(
             self.controller.id, *epochs, self.controller, live, tuple(partitions), topics, number
         )
 
     def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
         epochs = self.controller_epoch, self.broker_epoch
-        return StopReplicaRequest(self.controller.id, *epochs, tuple(stops), next(self._numbers))
+        return StopReplicaRequest(self.controller.id, *epochs, tuple(stops), next(self.numbers))
 
 
 def _take_out(waiting: dict[K, V], limit: int, behind: Container[K] = ()) -> list[V]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from itertools import count
 from math import inf
 
 import structlog
@@ -160,6 +161,11 @@ class BrokerChannels:
     _states: PackedStates = field(factory=PackedStates, init=False)
     _releases: dict[int, Release] = field(factory=dict, init=False)
     _channels: dict[int, _Member] = field(factory=dict, init=False)
+    _numbers: dict[int, tuple[int, Iterator[int]]] = field(factory=dict, init=False)
+    """The epoch and the numbers of requests of each broker's last incarnation.
+
+    A registration that cannot be read for a while ends the channel, not the incarnation.
+    """
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
         """Keep one channel per live incarnation; the backlog of a bounced or gone broker is dropped."""
@@ -196,7 +202,8 @@ class BrokerChannels:
         return {broker_id: member.backlog.queue_times for broker_id, member in sorted(self._channels.items())}
 
     def _start(self, broker: BrokerRegistration) -> None:
-        backlog = _TracedBacklog(broker.id, BrokerBacklog(self.endpoint, self.epoch, broker.epoch))
+        waiting = BrokerBacklog(self.endpoint, self.epoch, broker.epoch, numbers=self._numbers_of(broker))
+        backlog = _TracedBacklog(broker.id, waiting)
         member = self._channels[broker.id] = _Member(broker, backlog)
         name = f"broker-{broker.id}"
         member.channel = Channel(
@@ -213,6 +220,13 @@ class BrokerChannels:
             log=log,
         )
         self.nursery.start_soon(member.run, self._restart_backoff, name=name)
+
+    def _numbers_of(self, broker: BrokerRegistration) -> Iterator[int]:
+        epoch, numbers = self._numbers.get(broker.id, (broker.epoch, count()))
+        if epoch != broker.epoch:
+            numbers = count()
+        self._numbers[broker.id] = broker.epoch, numbers
+        return numbers
 
     def close(self) -> None:
         """Stop all channels, dropping their backlogs."""

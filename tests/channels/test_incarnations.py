@@ -24,11 +24,16 @@ from tests.channels.controller_side import (
     state,
 )
 from tests.channels.scripted_broker import Act, MemoryNetwork, ScriptedBroker, listen
-from transport.messages import Request
+from transport.messages import LeaderAndIsrRequest, Request
 from transport.network import TcpNetwork
 from transport.wire import exchange, frame
 
 FIRST, SECOND, THIRD = state(0), state(1), state(2)
+
+
+def number_of(request: Request[object]) -> int:
+    assert isinstance(request, LeaderAndIsrRequest)
+    return request.number
 
 
 @pytest.mark.requirement("D5", "E2")
@@ -43,6 +48,24 @@ async def test_a_bounced_broker_gets_nothing_that_was_meant_for_its_former_incar
     assert await near.wait_for(1) == after.received == [leader_and_isr(THIRD, epoch=EPOCH + 1)]
     await before.is_left()
     assert before.received == [leader_and_isr(FIRST)]
+
+
+async def test_an_incarnation_that_was_lost_from_sight_gets_orders_with_higher_numbers(nursery: trio.Nursery) -> None:
+    broker = ScriptedBroker()
+    port = await listen(nursery, broker)
+    near = open_channels(nursery, TcpNetwork(), broker_at=port)
+    near.channels.publish(lead(FIRST))
+    await near.wait_for(1)
+    # Somebody damages the registration, and repairs it.
+    near.channels.follow(BrokerGone(BROKER))
+    near.channels.follow(registered(port))
+    near.channels.publish(lead(SECOND))
+    assert await near.wait_for(1) == broker.received == [leader_and_isr(FIRST), leader_and_isr(SECOND)]
+    assert [number_of(request) for request in broker.received] == [0, 1]
+    near.channels.follow(registered(port, epoch=EPOCH + 1))
+    near.channels.publish(lead(THIRD))
+    await near.wait_for(1)
+    assert number_of(broker.received[-1]) == 0
 
 
 @pytest.mark.usefixtures("autojump_clock")
