@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
 from transport.host import Host
 from transport.kafka.releases import PROTOCOL
+from transport.metadata import Listener
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
 from transport.store.reachability import until_answered
@@ -74,12 +76,27 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
             nursery.start_soon(until_stopped, nursery.cancel_scope)
             service = await nursery.start(klamm.run, settings)
             _print_address(f"controller {settings.controller_id}", settings, service.port)
-            for listener in () if service.node is None else service.node.listeners:
-                click.echo(f"brokers of Kafka find it at {listener.name}://{listener.host}:{listener.port}")
+            _print_listeners(() if service.node is None else service.node.listeners)
             if service.metrics_port is not None:
                 click.echo(f"metrics: http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
     _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotListen, CannotServeMetrics)
+
+
+def _print_listeners(listeners: Sequence[Listener]) -> None:
+    """Print where brokers of Kafka's find a controller, and whether those on other hosts cannot."""
+    for listener in listeners:
+        click.echo(f"brokers of Kafka find it at {listener.name}://{listener.host}:{listener.port}")
+    local = next((listener.host for listener in listeners if _is_local(listener.host)), None)
+    if local is not None:
+        click.echo(f"brokers on other hosts cannot reach {local}: name an address with --host", err=True)
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:

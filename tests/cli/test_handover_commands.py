@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -110,3 +110,23 @@ async def test_a_broker_of_ours_stays_away_from_kafkas(
     remedy = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
     assert (done.returncode, done.stderr.decode()) == (1, f"Error: {found}: {remedy}\n")
     assert await store.read([paths.broker(5)]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_warned"), [((), True), (("--advertised-listeners", "PLAINTEXT://kafka.example:9093"), False)]
+)
+async def test_a_controller_that_other_hosts_cannot_reach_says_so(
+    store: MetadataStore, address: str, options: Sequence[str], is_warned: bool
+) -> None:
+    command = [sys.executable, "-m", "klamm", "controller", "run", "--kafka", "--id", str(OURS), "--zookeeper", address]
+    process = await trio.lowlevel.open_process([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    await until_there(store, paths.OFFICE_LOCK)
+    assert process.stdout is not None
+    said = b""
+    while b"find it at" not in said and (more := await process.stdout.receive_some()):
+        said += more
+    process.terminate()
+    said += b"".join([part async for part in process.stdout])
+    await process.wait()
+    warning = b"brokers on other hosts cannot reach 127.0.0.1: name an address with --host\n"
+    assert (warning in said) is is_warned, said.decode()
