@@ -99,7 +99,7 @@ class BrokerProcess(Process):
         return self._service
 
     def _kafka_service(self, handle: BrokerHandle) -> KafkaService:
-        self._service = service = KafkaService(handle, self.disk, self.neglect)
+        self._service = service = KafkaService(handle, self.disk, self.neglect, self._world.settings.release(self.id))
         return service
 
     def move(self) -> None:

@@ -73,6 +73,10 @@ class Leadership:
         """Whether the controller answered that it knows a newer state, which has not arrived yet."""
         return self._is_overtaken
 
+    def is_pending(self, item: AlterPartitionItem) -> bool:
+        """Return whether a proposal has not been settled."""
+        return item == self._pending
+
     def renew(self, state: PartitionState, log_end: int, now: float) -> None:
         """Adopt a state from the controller: a higher leader epoch, or a newer ISR or replica set under the same epoch.
 

@@ -27,6 +27,9 @@ class Release:
     finds_controller_in_store: bool
     """Whether a broker that shuts down looks for the controller among the registrations in the store."""
 
+    repeats_refused: bool = False
+    """Whether a leader proposes an ISR again that was refused, and counts it as pending, until its next epoch."""
+
     @property
     def offered(self) -> dict[type[Message], Versions]:
         """The versions of each request that its brokers name as theirs."""
@@ -48,7 +51,9 @@ RELEASES: Final = MappingProxyType(
     {
         release.name: release
         for release in (
-            Release("2.8", 5, 3, 7, 0, 3, stops_at_equal_epoch=False, finds_controller_in_store=True),
+            Release(
+                "2.8", 5, 3, 7, 0, 3, stops_at_equal_epoch=False, finds_controller_in_store=True, repeats_refused=True
+            ),
             Release("3.3", 6, 3, 7, 2, 3, stops_at_equal_epoch=False, finds_controller_in_store=False),
             Release("3.9", 7, 4, 8, 3, 4, stops_at_equal_epoch=True, finds_controller_in_store=False),
         )

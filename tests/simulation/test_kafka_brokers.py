@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+import trio
 
+from controller.handlers import alter_partition, leader_epochs
 from klamm.testing import open_cluster
-from klamm.testing.actions import CannotBeDone, CreateTopic, PlaceTopic, RefuseRequests
+from klamm.testing.actions import CannotBeDone, CreateTopic, KeepOutOfIsr, PlaceTopic, RefuseRequests
 from simulator.cluster import SimulatedCluster
 from simulator.frames import control_request, describe_frame
 from simulator.trace import Trace
@@ -105,6 +107,35 @@ async def test_no_broker_knows_a_controller_that_has_never_been_in_office() -> N
         [standby] = {101, 102} - {cluster.active_controller}
         with pytest.raises(CannotBeDone):
             PlaceTopic((CreateTopic("offsets", ((1, standby),)),)).on(cluster)
+
+
+@pytest.mark.parametrize(("release", "is_repeated"), [("2.8", True), ("3.9", False)])
+async def test_a_refused_isr_is_pending_until_the_next_epoch_up_to_28(
+    release: str, is_repeated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> ErrorCode:
+        return ErrorCode.INELIGIBLE_REPLICA
+
+    async with open_cluster(brokers=2, controllers=1, replica_lag_time=1.0, releases=(release,)) as cluster:
+        await cluster.create_topic("orders", [(1, 2)])
+        await cluster.produce("orders-0", [b"paid"])
+        monkeypatch.setattr(alter_partition, "_isr_error", refuse)
+        monkeypatch.setattr(leader_epochs, "_frozen", lambda *_: ())
+        KeepOutOfIsr({"orders-0": (2,)}).on(cluster)
+        began = trio.current_time()
+        await trio.sleep(5)
+        assert _has_proposed(cluster, began)
+        KeepOutOfIsr({"orders-0": ()}).on(cluster)
+        await trio.sleep(1)
+        since = trio.current_time()
+        await trio.sleep(20)
+        assert _has_proposed(cluster, since) == is_repeated
+
+
+def _has_proposed(cluster: SimulatedCluster, since: float) -> bool:
+    """Return whether broker 1 has proposed an ISR since a time."""
+    entries = [entry for entry in cluster.trace.entries if entry.where == "broker-1>controller-101"]
+    return any(entry.time >= since and " AlterPartition " in entry.text() for entry in entries)
 
 
 def _orders(cluster: SimulatedCluster, broker_id: int) -> Iterator[object]:
