@@ -15,7 +15,9 @@ import trio
 import klamm
 from controller.node.service import ControllerService
 from tests.cli.shell import run_klamm
+from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, real_broker
+from tests.kafka.releases import brokers_of
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.kafka_office import Writer, read_office
@@ -33,9 +35,11 @@ def address(zookeeper: str, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def broker(kafka_jars: Path, address: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
+async def broker(release: str, address: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
     """Run a broker, which is its cluster's controller."""
-    async with real_broker(kafka_jars, address, BROKER, tmp_path) as running:
+    kind = brokers_of(release)
+    [its_release] = kind.first(1)
+    async with real_broker(jars.folder(its_release), address, BROKER, tmp_path, kind.settings) as running:
         async with open_zookeeper(address) as store:
             await until(partial(is_kafkas, store))
         yield running
