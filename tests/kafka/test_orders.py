@@ -19,9 +19,10 @@ from transport.kafka.channel import BrokerConnection, encode_order
 from transport.kafka.client import KafkaConnection
 from transport.kafka.header import RequestHeader
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrPartitionError, LeaderAndIsrTopicError
+from transport.kafka.messages.stop_replica_request import StopReplicaTopicV1
 from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
 from transport.kafka.orders import Node, PackedStates
-from transport.kafka.schema import Message, Versions
+from transport.kafka.schema import Message, Versions, parse_versions
 from transport.kafka.server import KafkaRequest, serve_stream
 from transport.messages import (
     BrokerEndpoint,
@@ -167,6 +168,29 @@ async def test_stop_replica_says_for_each_partition_whether_to_delete() -> None:
     ]
     assert (header.version, entries) == (4, [(0, 4, False), (1, -2, True)])
     assert outcome.partitions == (PartitionError("orders", 1, ErrorCode.FENCED_LEADER_EPOCH),)
+
+
+class OldStopReplicaRequest(kafka.StopReplicaRequest, frozen=True):
+    """StopReplica as releases before 2.6 offer it."""
+
+    versions = parse_versions("0-2")
+
+
+async def test_an_old_broker_is_first_told_what_to_delete_and_then_what_to_stop() -> None:
+    answer = kafka.StopReplicaResponse(partition_errors=(StopReplicaPartitionError("orders", 1, 56),))
+    broker = FakeBroker({kafka.StopReplicaRequest: answer, OldStopReplicaRequest: answer})
+    stops = [StopReplicaPartition("orders", ID, number, 4, delete=number > 1) for number in range(4)]
+    async with connected(broker) as connection:
+        outcome = await connection.call(StopReplicaRequest(101, 3, 77, tuple(stops)))
+        only = await connection.call(StopReplicaRequest(101, 3, 77, (stops[0],)))
+    told = [(header.version, request.delete_partitions, request.topics) for header, request in broker.received]
+    deleted, stopped, one = (StopReplicaTopicV1("orders", numbers) for numbers in ((2, 3), (0, 1), (0,)))
+    assert told == [(2, True, (deleted,)), (2, False, (stopped,)), (2, False, (one,))]
+    assert {
+        (request.controller_id, request.controller_epoch, request.broker_epoch) for _, request in broker.received
+    } == {(101, 3, 77)}
+    failed = PartitionError("orders", 1, ErrorCode.KAFKA_STORAGE_ERROR)
+    assert (outcome.partitions, only.partitions) == ((failed, failed), (failed,))
 
 
 @pytest.mark.parametrize("code", [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.STALE_CONTROLLER_EPOCH])

@@ -77,7 +77,10 @@ class BrokerConnection:
                 )
             case StopReplicaRequest():
                 version = self._version(kafka.StopReplicaRequest)
-                stopped = await send(orders.stop_replica(request), kafka.StopReplicaResponse, version, timeout=seconds)
+                stopped = [
+                    await send(each, kafka.StopReplicaResponse, version, timeout=seconds)
+                    for each in orders.stop_replicas(request, version)
+                ]
                 return orders.stop_replica_answer(stopped)
         raise UnsupportedApi(f"{type(request).__name__} is not sent to Kafka's brokers")
 
@@ -85,5 +88,5 @@ class BrokerConnection:
         at_most = None if self.has_topic_ids() else WITHOUT_TOPIC_IDS.get(kind)
         version = self.connection.version_of(kind, at_most=at_most)
         if version < LEAST_VERSIONS[kind]:
-            raise UnsupportedApi(f"{kind.__name__} of version {version} is too old: brokers must be of 2.6 or later")
+            raise UnsupportedApi(f"{kind.__name__} of version {version} is too old: brokers must be of 2.4 or later")
         return version

@@ -14,7 +14,7 @@ The state of a partition has the same bytes for every broker that is sent it in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, field, frozen
@@ -27,7 +27,11 @@ from transport.kafka.messages.leader_and_isr_request import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrTopicState,
 )
-from transport.kafka.messages.stop_replica_request import StopReplicaPartitionState, StopReplicaTopicState
+from transport.kafka.messages.stop_replica_request import (
+    StopReplicaPartitionState,
+    StopReplicaTopicState,
+    StopReplicaTopicV1,
+)
 from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
 from transport.kafka.messages.update_metadata_request import (
     UpdateMetadataBroker,
@@ -51,11 +55,11 @@ from transport.metadata import Listener
 from transport.wire.errors import Untrusted
 
 LEAST_VERSIONS: Final[Mapping[type[Message], int]] = {
-    kafka.LeaderAndIsrRequest: 2,
-    kafka.UpdateMetadataRequest: 5,
-    kafka.StopReplicaRequest: 3,
+    kafka.LeaderAndIsrRequest: 4,
+    kafka.UpdateMetadataRequest: 6,
+    kafka.StopReplicaRequest: 2,
 }
-"""The versions of Kafka 2.6. Earlier ones do not group partitions by topic, or delete all that they stop or nothing."""
+"""The versions of Kafka 2.4. Earlier ones do not group partitions by topic, or do not say which replicas move."""
 
 _NOT_PERMITTED: Final = (
     "the broker does not let us give orders: our principal needs ClusterAction on the cluster, or has to be one of its"
@@ -63,6 +67,7 @@ _NOT_PERMITTED: Final = (
 )
 
 _HAS_RECOVERY_STATE: Final = 6
+_SAYS_WHAT_TO_DELETE: Final = 3
 _REMEMBERED: Final = 200_000
 
 
@@ -175,8 +180,28 @@ def update_metadata(
     )
 
 
+def stop_replicas(request: StopReplicaRequest, version: int) -> Iterator[kafka.StopReplicaRequest]:
+    """Yield the StopReplicas of a request: before version 3, one for what is deleted, and then one for the rest."""
+    if version >= _SAYS_WHAT_TO_DELETE:
+        yield stop_replica(request)
+        return
+    for delete in (True, False):
+        entries: dict[str, list[int]] = {}
+        for item in request.partitions:
+            if item.delete is delete:
+                entries.setdefault(item.topic, []).append(item.partition)
+        if entries:
+            yield kafka.StopReplicaRequest(
+                controller_id=request.controller_id,
+                controller_epoch=request.controller_epoch,
+                broker_epoch=request.broker_epoch,
+                delete_partitions=delete,
+                topics=tuple(StopReplicaTopicV1(topic, tuple(of)) for topic, of in entries.items()),
+            )
+
+
 def stop_replica(request: StopReplicaRequest) -> kafka.StopReplicaRequest:
-    """Return the StopReplica of a request."""
+    """Return the StopReplica of a request, from version 3 on."""
     entries: dict[str, list[StopReplicaPartitionState]] = {}
     for item in request.partitions:
         entry = StopReplicaPartitionState(item.partition, item.leader_epoch, item.delete)
@@ -213,10 +238,13 @@ def update_metadata_answer(answer: kafka.UpdateMetadataResponse) -> UpdateMetada
     return UpdateMetadataResponse()
 
 
-def stop_replica_answer(answer: kafka.StopReplicaResponse) -> StopReplicaResponse:
-    """Return the outcomes of a StopReplica. Raises ApiError if the broker refused all of it."""
-    _require_accepted(answer.error_code)
-    return StopReplicaResponse(tuple(_errors(answer.partition_errors)))
+def stop_replica_answer(answers: Iterable[kafka.StopReplicaResponse]) -> StopReplicaResponse:
+    """Return the outcomes of the StopReplicas of a request. Raises ApiError if the broker refused all of one."""
+    errors: list[PartitionError] = []
+    for answer in answers:
+        _require_accepted(answer.error_code)
+        errors += _errors(answer.partition_errors)
+    return StopReplicaResponse(tuple(errors))
 
 
 def _errors(errors: Iterable[StopReplicaPartitionError]) -> list[PartitionError]:
