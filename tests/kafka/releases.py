@@ -15,7 +15,7 @@ from attrs import frozen
 
 from tests.kafka import jars
 
-OLDER: Final = ("3.3.2", "2.8.2", "2.8.2-ibp-2.6", "2.7.2", "2.8.2+3.9.1-ibp-2.8")
+OLDER: Final = ("3.3.2", "2.8.2", "2.8.2-ibp-2.6", "2.7.2", "2.4.1", "2.8.2+3.9.1-ibp-2.8")
 RELEASES: Final = [jars.RELEASE, *(pytest.param(name, marks=pytest.mark.soak) for name in OLDER)]
 """The parameters of tests that run on each kind of cluster; all but the first are for `make soak`."""
 
