@@ -120,8 +120,12 @@ class Partitions:
                 yield PartitionChange(host, TopicPartition(name, number), before.get(number), after.get(number))
 
     def _take_state(self, host: str, tp: TopicPartition, durable: Durable) -> PartitionChange:
-        before = self._topics[tp.topic][tp.partition]
-        after = Partition(before.topic_id, before.assignment, durable.leadership(tp))
+        before, leadership = self._topics[tp.topic][tp.partition], durable.leadership(tp)
+        assignment = before.assignment
+        # A controller that saw the partition only after somebody's edit starts it as it is now.
+        if before.leadership is None and leadership is not None and self.exempt.is_edited(tp.topic):
+            assignment = _as_started(leadership, assignment, durable.assignment(tp))
+        after = Partition(before.topic_id, assignment, leadership)
         self._topics[tp.topic][tp.partition] = after
         return PartitionChange(host, tp, before, after)
 
@@ -139,3 +143,11 @@ class Partitions:
                 case [name, "partitions", number, "state"] if number_in(number) is not None:
                     states[TopicPartition(name, int(number))] = None
         return topics, states
+
+
+def _as_started(
+    leadership: LeaderAndIsr, known: ReplicaAssignment, written: ReplicaAssignment | None
+) -> ReplicaAssignment:
+    """Return the assignment with which a controller started a partition: a known one, or the one in the store."""
+    is_as_known = set(leadership.isr) <= set(known.replicas)
+    return known if is_as_known or written is None else written

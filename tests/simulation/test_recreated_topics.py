@@ -11,17 +11,22 @@ from klamm.testing.actions import (
     CannotBeDone,
     Crash,
     CreateTopic,
+    EditTopic,
     FailDisk,
     HoldQueue,
     MarkForDeletion,
     Produce,
     RecreateTopic,
     Start,
+    Suspend,
+    TopicEdit,
+    Wake,
 )
 from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
 from simulator.safety.invariants import Violation
 from tests.simulation.planted.bugs import planted
+from transport.metadata import ReplicaAssignment
 from transport.store import paths
 from transport.store.tree import Access
 
@@ -82,6 +87,18 @@ async def test_a_broker_that_was_away_deletes_the_old_data_before_it_follows() -
     async with open_cluster() as cluster:
         await recreate_while_a_broker_is_away(cluster)
         assert cluster.brokers[2].disk.logs[partition_named("orders-0")].topic_id == topic_id(cluster)
+
+
+async def test_a_topic_may_be_edited_before_the_controller_knows_that_it_is_another() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        Suspend("controller").on(cluster)
+        RecreateTopic((CreateTopic("orders", ((1,), (3, 1))),)).on(cluster)
+        EditTopic("orders", TopicEdit.OTHER_REPLICAS).on(cluster)
+        edited = cluster.durable.assignment(partition_named("orders-0"))
+        Wake("controller").on(cluster)
+        await cluster.settle()
+        assert cluster.durable.assignment(partition_named("orders-0")) == edited != ReplicaAssignment((1,))
 
 
 async def test_a_controller_that_orders_the_new_replica_first_is_found_out() -> None:
