@@ -38,7 +38,7 @@ class Hooks:
                 self.safety.decisions.ordered(connection_id, broker_id, chunk, request)
                 self.steps.arrived(int(source.removeprefix("controller-")), broker_id)
         elif destination.startswith("controller-"):
-            asked = request_to_controller(chunk, self.safety.durable.name_of)
+            asked = request_to_controller(chunk, self.safety.name_of)
             if asked is not None:
                 self.safety.asked(asked)
                 self.safety.decisions.received(destination, asked)

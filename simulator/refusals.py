@@ -59,7 +59,7 @@ class Refusals:
         refusal = self.current
         if refusal is None or not refusal.concerns(request):
             return None
-        if not refusal.is_carried_out and not _is_repeated(api_name(request), refusal.error):
+        if not refusal.is_carried_out and not _is_repeated(request, refusal.error):
             self.has_lost_orders = True
         return refusal
 
@@ -131,11 +131,16 @@ class _RefusingStream(trio.abc.Stream):
             await self._stream.send_all(answer)
 
 
-def _is_repeated(api: str | None, error: ErrorCode | None) -> bool:
-    """Return whether the controller repeats an order that is answered with an error, or not at all."""
+def _is_repeated(order: bytes, error: ErrorCode | None) -> bool:
+    """Return whether the controller repeats an order that is answered with an error, or not at all.
+
+    A broker of Kafka's that has not taken an UpdateMetadata follows no leader that is new in it, and is not told again.
+    """
+    api = api_name(order)
     if error is None or api == "StopReplica":
         return True
-    return api == "UpdateMetadata" and error is ErrorCode.UNKNOWN_SERVER_ERROR
+    is_heard = api == "UpdateMetadata" and error is ErrorCode.UNKNOWN_SERVER_ERROR
+    return is_heard and not kafka.is_kafkas(order)
 
 
 def _is_frame(data: bytes) -> bool:

@@ -109,6 +109,9 @@ class Safety:
     decisions: Decisions = field(init=False)
     """The model beside the controllers, which is told what they read, receive and decide."""
 
+    _names: dict[str, str] = field(factory=dict, init=False)
+    """The name of each topic that has existed, by its id."""
+
     _partitions: Partitions = field(init=False)
     told: Told = field(init=False)
     """The orders that brokers have been sent."""
@@ -186,6 +189,8 @@ class Safety:
             self._judge(LEADERSHIP, self._leaderships.changed(change))
             if not self.exempt.has(paths.broker_config(None)):
                 self._judge(ACKNOWLEDGED, self._unclean.changed(change))
+            if change.after is not None:
+                self._names[change.after.topic_id] = change.tp.topic
             self._orders.changed(change)
             self.departures.changed(change, committed.zxid)
             self.announcements.changed(change, trio.current_time())
@@ -310,6 +315,10 @@ class Safety:
     def is_unclean_allowed(self, topic: str) -> bool:
         """Return whether settings certainly allow a replica outside the ISR to lead partitions of a topic."""
         return not self.exempt.has(paths.broker_config(None)) and self._unclean.is_allowed(topic)
+
+    def name_of(self, topic_id: str) -> str | None:
+        """Return the name of the topic that has or had an id, which tools may have removed from its znode."""
+        return self._names.get(topic_id)
 
     def has_held_office(self, controller_id: int) -> bool:
         """Return whether a controller has ever been in office."""

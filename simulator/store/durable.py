@@ -46,11 +46,6 @@ class Durable:
             return None if znode is None else decode_topic(name, znode.data)
         return None
 
-    def name_of(self, topic_id: str) -> str | None:
-        """Return the name of the topic with an id; None if there is none."""
-        found = {topic.topic_id: name for name in self.topics() if (topic := self.topic(name)) is not None}
-        return found.get(topic_id)
-
     def partitions(self) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
         """Yield every partition and its assignment, in order."""
         for name in self.topics():
