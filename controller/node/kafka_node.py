@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import trio
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
@@ -22,13 +22,17 @@ from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka, questions
 from transport.kafka.orders import Node
 from transport.kafka.server import Handlers, KafkaRequest, serve_stream
+from transport.log import get_logger
 from transport.messages import Request
 from transport.metadata import NO_EPOCH, SecurityProtocol
 from transport.network import Network
-from transport.wire import Admit
+from transport.security.principal import Principal
+from transport.wire import Admit, Caller
 from transport.wire.secured import beneath, protocol_of
 
 R = TypeVar("R")
+
+_log = get_logger(__name__)
 
 
 class CannotListen(Exception):
@@ -43,6 +47,8 @@ class KafkaNode:
     answer: Callable[[Request[Any]], Awaitable[object]]
     admit: Admit
     office: Callable[[], Office | None]
+    _refused: set[tuple[Principal, type[Request[Any]]]] = field(factory=set, init=False)
+    """Who is not permitted to make which requests; brokers repeat them, and are named once."""
 
     async def start(self, nursery: trio.Nursery, network: Network) -> Node | None:
         """Listen in tasks of a nursery. Return the node that brokers are told of, None if the brokers are ours.
@@ -103,6 +109,16 @@ class KafkaNode:
         """Return the answer to a request, or the ApiError that it is refused with."""
         try:
             handler = self.admit(request.caller, type(asked), self.answer)
+            self._refused.discard((request.caller.principal, type(asked)))
             return cast("R", await handler(asked))
         except ApiError as refusal:
+            if refusal.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                self._note(request.caller, type(asked), refusal)
             return refusal
+
+    def _note(self, caller: Caller, asked: type[Request[Any]], refusal: ApiError) -> None:
+        """Log that a broker lacks a permission: Kafka's answers have no place for the reason."""
+        if (caller.principal, asked) not in self._refused:
+            self._refused.add((caller.principal, asked))
+            api = asked.__name__.removesuffix("Request")
+            _log.warning("a broker's request is refused", api=api, address=caller.address, reason=refusal.message)

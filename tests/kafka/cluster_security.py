@@ -28,6 +28,7 @@ AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 CONTROLLER, BROKER, CLIENT, ADMIN = "klamm", "broker", "alice", "admin"
 USERS: Final = (CONTROLLER, BROKER, CLIENT, ADMIN)
 CLUSTER: Final = "Cluster/kafka-cluster"
+OF_CONTROLLERS: Final = (Operation.CLUSTER_ACTION, Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE)
 RESOURCES: Final = ("Topic/*", "Group/*", "TransactionalId/*")
 """What a client of the cluster may use."""
 
@@ -68,10 +69,15 @@ async def add_scram_user(store: MetadataStore, user: str, password: str) -> None
 
 
 async def permit(store: MetadataStore, resource: str, operation: Operation, *principals: Principal) -> None:
-    """Let just these principals perform an operation on a resource such as Topic/*, and announce it."""
+    """Let just these principals perform an operation, and no other one, on a resource such as Topic/*."""
+    await write_acl(store, resource, *((who, operation) for who in principals))
+
+
+async def write_acl(store: MetadataStore, resource: str, *permitted: tuple[Principal, Operation]) -> None:
+    """Write all that is permitted on a resource, and announce it."""
     kind, _, name = resource.partition("/")
     await ensure_paths(store, [*acls.PERSISTENT, f"/kafka-acl/{kind}"])
-    entries = [AclEntry(who, is_allowed=True, host=HOST, operation=operation) for who in principals]
+    entries = [AclEntry(who, is_allowed=True, host=HOST, operation=operation) for who, operation in permitted]
     path, data = f"/kafka-acl/{resource}", acls.encode_entries(entries)
     [there] = await store.read([path])
     written = Create(path, data) if there is None else Set(path, data, ANY_VERSION)
@@ -119,10 +125,17 @@ class ClusterSecurity:
             "sasl.enabled.mechanisms": MECHANISM,
         }
 
-    def of_controller(self) -> Path:
-        """Return the file that is the security.config of a controller."""
-        ours = {"authorizer.class.name": AUTHORIZER, "super.users": self.principal(ADMIN)}
-        return self._properties(CONTROLLER, ours | {"ssl.client.auth": "none" if self.has_sasl else "required"})
+    def of_controller(self, **changes: object) -> Path:
+        """Return the file that is the security.config of a controller; in names of changes, `_` stands for a dot."""
+        return self._properties(
+            CONTROLLER,
+            {
+                "authorizer.class.name": AUTHORIZER,
+                "super.users": self.principal(ADMIN),
+                "ssl.client.auth": "none" if self.has_sasl else "required",
+                **{name.replace("_", "."): value for name, value in changes.items()},
+            },
+        )
 
     def admin_network(self) -> Network:
         """Return the network of an administrator of ours, who may do everything."""
@@ -138,12 +151,12 @@ class ClusterSecurity:
         return settings | {"ssl.certificate.location": keys, "ssl.key.location": keys}
 
     async def let_in(self, store: MetadataStore) -> None:
-        """Write the users, and what they may do: the controller and the brokers nothing but ClusterAction."""
+        """Write the users, and what they may do: the controller and the brokers no more than the documentation asks."""
         if self.has_sasl:
             for user in USERS:
                 await add_scram_user(store, user, password_of(user))
-        members = map(self.principal, (CONTROLLER, BROKER))
-        await permit(store, CLUSTER, Operation.CLUSTER_ACTION, *members)
+        ours = [(self.principal(CONTROLLER), operation) for operation in OF_CONTROLLERS]
+        await write_acl(store, CLUSTER, *ours, (self.principal(BROKER), Operation.CLUSTER_ACTION))
         for resource in RESOURCES:
             await permit(store, resource, Operation.ALL, self.principal(CLIENT))
 

@@ -118,10 +118,15 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 @asynccontextmanager
 async def real_broker(
-    jars: Path, zookeeper: str, broker_id: int, directory: Path, settings: Mapping[str, str] | None = None
+    jars: Path,
+    zookeeper: str,
+    broker_id: int,
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> AsyncIterator[RealBroker]:
     """Run a broker of Kafka's in a folder until the end of the block. It listens when the block begins."""
-    broker = RealBroker(broker_id, jars, zookeeper, directory, settings or {})
+    broker = RealBroker(broker_id, jars, zookeeper, directory, settings or {}, port or free_port())
     try:
         await broker.start()
         yield broker

@@ -25,6 +25,7 @@ def connections(port: int, pid: int) -> int:
 
 
 def _targets(directory: Path) -> Iterator[str]:
-    for link in directory.iterdir():
-        with suppress(FileNotFoundError):  # closed since then
-            yield str(link.readlink())
+    with suppress(FileNotFoundError):  # the process has ended
+        for link in directory.iterdir():
+            with suppress(FileNotFoundError):  # closed since then
+                yield str(link.readlink())

@@ -226,13 +226,18 @@ async def test_leaders_wait_for_a_controller_that_does_not_know_all_topics_yet(
         assert (answer.error_code, answer.topics) == (ErrorCode.NOT_CONTROLLER, ())
 
 
-async def test_who_may_not_act_for_the_cluster_is_refused(controllers: Controllers) -> None:
-    service = await controllers.start_active(
-        **KAFKA, authorizer=lambda caller, operation, _: (caller.client_id, operation) != ("broker-1", DENIED)
-    )
-    async with asking(service) as connection:
-        shutdown = await connection.send(kafka.ControlledShutdownRequest(1, 1), kafka.ControlledShutdownResponse, 3)
-    assert shutdown.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-
-DENIED = Operation.CLUSTER_ACTION
+async def test_who_may_not_act_for_the_cluster_is_refused_and_named_once(controllers: Controllers) -> None:
+    denied = {Operation.CLUSTER_ACTION}
+    service = await controllers.start_active(**KAFKA, authorizer=lambda _, operation, __: operation not in denied)
+    asked = kafka.ControlledShutdownRequest(1, 1)
+    codes: list[int] = []
+    with capture_logs() as logs:
+        async with asking(service) as connection:
+            for change in (denied.copy, denied.copy, denied.clear, lambda: denied.add(Operation.CLUSTER_ACTION)):
+                change()
+                codes.append((await connection.send(asked, kafka.ControlledShutdownResponse, 3)).error_code)
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert codes == [refused, refused, ErrorCode.BROKER_NOT_AVAILABLE, refused]
+    reason = "client 'broker-1' needs ClusterAction on the cluster: ask who runs the cluster"
+    lines = [line for line in logs if line["event"] == "a broker's request is refused"]
+    assert [(line["api"], line["reason"]) for line in lines] == [("ControlledShutdown", reason)] * 2

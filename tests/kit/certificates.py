@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from attrs import frozen
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import NameOID
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
@@ -36,6 +43,30 @@ class Authority:
         both = self.directory / f"{name}.pem"
         both.write_bytes(key.read_bytes() + certificate.read_bytes())
         return both
+
+
+def short_lived(known: Authority, name: str, host: str, *, until_ms: int) -> Path:
+    """Return a PEM file as an authority issues it; the certificate expires at a time in milliseconds since 1970."""
+    signer = x509.load_pem_x509_certificate(known.certificate.read_bytes())
+    signing = load_pem_private_key((known.directory / "ca.key").read_bytes(), None)
+    key = ec.generate_private_key(ec.SECP256R1())
+    end = datetime.fromtimestamp(until_ms // 1000, UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .issuer_name(signer.subject)
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(end - timedelta(days=1))
+        .not_valid_after(end)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))]), critical=False)
+    )
+    assert isinstance(signing, ec.EllipticCurvePrivateKey)
+    signed = builder.sign(signing, SHA256())
+    both = known.directory / f"{name}.pem"
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    both.write_bytes(secret + signed.public_bytes(Encoding.PEM))
+    return both
 
 
 def as_pkcs12(pem: Path, password: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import ssl
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from structlog.testing import capture_logs
 
 from simulator.network.network import SimulatedNetwork
 from tests.kit.certificates import Authority, as_pkcs12, authority, encrypted
+from transport.kafka.connecting import open_kafka_connection
+from transport.kafka.server import serve_stream
 from transport.network import TcpNetwork
 from transport.security.errors import AuthenticationFailed, InvalidSecurity
 from transport.security.key_stores import PKCS12, Store
@@ -22,6 +25,7 @@ from transport.security.network import HANDSHAKE_SECONDS, TlsNetwork
 from transport.security.peers import Peer, peer_of
 from transport.security.principal import ANONYMOUS, BY_DEFAULT, MappingRule, Principal, parse_mapping_rules
 from transport.security.tls import ClientAuth, Tls
+from transport.wire import Untrusted, open_connection
 
 HOST: Final = "127.0.0.1"
 REQUIRED: Final = ClientAuth.REQUIRED
@@ -125,6 +129,25 @@ async def test_clients_that_are_not_trusted_are_told_why(known: Authority, tmp_p
         # Version 1.2 has no alert of its own for a certificate that is missing.
         expected = "TLS failed" if pem is None and version == "TLSv1.2" else client_told
         assert expected in result.client_told
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+async def test_a_refused_certificate_is_the_reason_whatever_was_asked(known: Authority, version: str) -> None:
+    """The news comes in the middle of a handshake, or with the first answer."""
+    server = evolve(tls(known.directory / "server.pem", known.certificate, REQUIRED), versions=(version,))
+    asking = tls(known.issue("late", HOST, days=-1), known.certificate).client_context()
+    serving = TlsNetwork(TcpNetwork(), server=server.server_context())
+    told = (
+        r"^cannot connect to 127.0.0.1:\d+: it refuses our certificate \(it has expired\): check ssl.keystore.location$"
+    )
+    async with trio.open_nursery() as nursery:
+        port = await nursery.start(serving.serve, partial(serve_stream, handlers={}), HOST, 0)
+        network = TlsNetwork(TcpNetwork(), client=asking)
+        for opening in (open_kafka_connection, open_connection):
+            with pytest.raises(Untrusted, match=told):
+                async with opening(network, HOST, port, client_id="klamm"):
+                    pass
+        nursery.cancel_scope.cancel()
 
 
 async def test_servers_that_are_not_trusted_are_told_about(known: Authority, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
 from transport.security.errors import SecurityError
+from transport.security.tls import fault_of
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
@@ -162,6 +163,9 @@ def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> 
             return Untrusted(f"cannot connect to {peer}: {error}")
         case ApiError(code=ErrorCode.ILLEGAL_SASL_STATE):
             return Untrusted(f"cannot connect to {peer}: {error.message}")
+        case ConnectionBroken(__cause__=trio.BrokenResourceError(__cause__=Exception() as cause)) if fault_of(cause):
+            # A server of TLS 1.3 refuses a client's certificate after the client's handshake.
+            return Untrusted(f"cannot connect to {peer}: {fault_of(cause)}")
         case ConnectionBroken():
             return NotServed(f"{peer} does not answer as a broker or controller does ({error})")
         case trio.TooSlowError():
