@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from itertools import count
@@ -26,6 +26,7 @@ from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.inquiry import ask_release
 from transport.kafka.orders import Node, PackedStates
 from transport.kafka.releases import WITH_TOPIC_IDS, Release
+from transport.kafka.schema import Versions
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
@@ -84,6 +85,9 @@ class _Member:
     broker: BrokerRegistration
     backlog: _TracedBacklog
     channel: BrokerChannel = field(init=False)
+    offered: Mapping[int, Versions] | None = field(default=None, init=False)
+    """The versions that a broker of Kafka's offers, by the keys of apis, while there is a connection."""
+
     is_stopped: bool = field(default=False, init=False)
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
 
@@ -221,6 +225,11 @@ class BrokerChannels:
         )
         self.nursery.start_soon(member.run, self._restart_backoff, name=name)
 
+    def connected(self) -> list[tuple[BrokerRegistration, Mapping[int, Versions]]]:
+        """Return the brokers of Kafka's that there is a connection to, and the versions that they offer."""
+        members = [member for _, member in sorted(self._channels.items())]
+        return [(member.broker, member.offered) for member in members if member.offered is not None]
+
     def _numbers_of(self, broker: BrokerRegistration) -> Iterator[int]:
         epoch, numbers = self._numbers.get(broker.id, (broker.epoch, count()))
         if epoch != broker.epoch:
@@ -242,7 +251,7 @@ class BrokerChannels:
             self._channels.pop(broker_id).stop()
 
     def _connect(self, member: _Member) -> AbstractAsyncContextManager[PeerConnection[Request[object], object]]:
-        opening = partial(self._open_kafkas, member.broker) if member.broker.is_kafkas else open_connection
+        opening = partial(self._open_kafkas, member) if member.broker.is_kafkas else open_connection
         return opening(
             self.network,
             member.broker.host,
@@ -254,7 +263,7 @@ class BrokerChannels:
     @asynccontextmanager
     async def _open_kafkas(
         self,
-        broker: BrokerRegistration,
+        member: _Member,
         network: Network,
         host: str,
         port: int,
@@ -264,10 +273,14 @@ class BrokerChannels:
     ) -> AsyncIterator[BrokerConnection]:
         opening = open_kafka_connection(network, host, port, client_id=client_id, connect_timeout=connect_timeout)
         async with opening as connection:
-            release = await ask_release(connection, broker.id, timeout=self.config.request_timeout_ms / 1000)
-            self._releases[broker.id] = release
-            self.on_release(broker.id, broker.epoch, release)
-            yield BrokerConnection(connection, self._nodes, self._states, self._have_topic_ids)
+            release = await ask_release(connection, member.broker.id, timeout=self.config.request_timeout_ms / 1000)
+            self._releases[member.broker.id] = release
+            self.on_release(member.broker.id, member.broker.epoch, release)
+            member.offered = connection.offered
+            try:
+                yield BrokerConnection(connection, self._nodes, self._states, self._have_topic_ids)
+            finally:
+                member.offered = None
 
     def _have_topic_ids(self) -> bool:
         """Return whether all brokers of Kafka's that have been asked use the ids of topics."""

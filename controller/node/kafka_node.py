@@ -1,14 +1,16 @@
 """The controller as a node of a cluster of Apache Kafka's, which answers the requests of its brokers.
 
-The requests become ours and pass through the same event queue. A controller without the office, or that is still
-loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the controller and asks again.
+The requests of brokers become ours and pass through the same event queue. A controller without the office, or that is
+still loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the controller and asks again.
+
+What clients ask, who may share a listener with the brokers, is passed on to one of these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import trio
 from attrs import define, evolve, field
@@ -21,18 +23,34 @@ from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka, questions
 from transport.kafka.orders import Node
+from transport.kafka.relay import Relay, Upstream
+from transport.kafka.schema import Message
 from transport.kafka.server import Handlers, KafkaRequest, serve_stream
 from transport.log import get_logger
 from transport.messages import Request
 from transport.metadata import NO_EPOCH, SecurityProtocol
 from transport.network import Network
 from transport.security.principal import Principal
+from transport.security.sasl import SaslServer
 from transport.wire import Admit, Caller
 from transport.wire.secured import beneath, protocol_of
 
 R = TypeVar("R")
 
 _log = get_logger(__name__)
+
+
+async def _none(answer: Message, _request: KafkaRequest) -> Message:
+    await trio.lowlevel.checkpoint()
+    return answer
+
+
+OF_ONE_NODE: Final[Handlers] = {
+    kafka.DescribeLogDirsRequest: partial(_none, kafka.DescribeLogDirsResponse()),
+    kafka.ListGroupsRequest: partial(_none, kafka.ListGroupsResponse()),
+    kafka.ListTransactionsRequest: partial(_none, kafka.ListTransactionsResponse()),
+}
+"""The answers to what clients ask each node about itself: the controller has no logs, groups or transactions."""
 
 
 class CannotListen(Exception):
@@ -50,6 +68,8 @@ class KafkaNode:
     _refused: set[tuple[Principal, type[Request[Any]]]] = field(factory=set, init=False)
     """Who is not permitted to make which requests; brokers repeat them, and are named once."""
 
+    _passed_on: int = field(default=0, init=False)
+
     async def start(self, nursery: trio.Nursery, network: Network) -> Node | None:
         """Listen in tasks of a nursery. Return the node that brokers are told of, None if the brokers are ours.
 
@@ -59,16 +79,19 @@ class KafkaNode:
         if listeners is None:
             return None
         below, _, sasl = beneath(network)
-        serve_one = partial(serve_stream, handlers=self._handlers(), sasl=sasl)
+        protocol = protocol_of(network)
+        passing_on = network if protocol is SecurityProtocol.PLAINTEXT else None
         ports: dict[str, int] = {}
         for at in listeners.bound:
+            is_shared = at.name != (self.config.control_plane_listener_name or "").upper()
+            serve_one = partial(self._serve, at.name if is_shared else None, passing_on, sasl)
             try:
                 ports[at.name] = await nursery.start(below.serve, serve_one, at.host, at.port)
             except OSError as error:
                 where = f"{at.name}://{at.host}:{at.port} ({error.strerror})"
                 raise CannotListen(f"cannot listen on {where}: name another address with --listeners") from None
-        told, protocol = listeners.announced(ports), protocol_of(network)
-        if protocol is not SecurityProtocol.PLAINTEXT:
+        told = listeners.announced(ports)
+        if passing_on is None:
             told = tuple(evolve(listener, protocol=protocol) for listener in told)
         return Node(self.config.controller_id, told)
 
@@ -78,6 +101,29 @@ class KafkaNode:
             kafka.AlterPartitionRequest: self._alter_partition,
             kafka.ControlledShutdownRequest: self._controlled_shutdown,
         }
+
+    async def _serve(
+        self, listener: str | None, network: Network | None, sasl: SaslServer | None, stream: trio.abc.Stream
+    ) -> None:
+        """Serve a connection; if the name of its listener is given, there may be clients, for whom a broker answers."""
+        upstream = None if listener is None else self._upstream(listener)
+        relay = None if upstream is None else Relay(network, upstream)
+        handlers = self._handlers() if relay is None else {**self._handlers(), **OF_ONE_NODE}
+        await serve_stream(stream, handlers, sasl=sasl, relay=relay)
+
+    def _upstream(self, listener: str) -> Upstream | None:
+        """Return a broker that clients at a listener can be passed on to, another one each time."""
+        office = self.office()
+        if office is None:
+            return None
+        found = [
+            Upstream(at.host, at.port, offered)
+            for broker, offered in office.channels.connected()
+            for at in broker.listeners
+            if at.name == listener
+        ]
+        self._passed_on += 1
+        return found[self._passed_on % len(found)] if found else None
 
     async def _alter_partition(self, request: KafkaRequest) -> kafka.AlterPartitionResponse:
         message: kafka.AlterPartitionRequest = request.message

@@ -20,14 +20,15 @@ from transport.kafka.messages import (
     SaslHandshakeRequest,
 )
 from transport.kafka.messages.api_versions_response import ApiVersion
+from transport.kafka.relay import Relay
 from transport.kafka.sasl_session import SaslSession
-from transport.kafka.schema import Message
+from transport.kafka.schema import Message, Versions
 from transport.log import get_logger
 from transport.security.errors import AuthenticationFailed, SecurityError
 from transport.security.peers import peer_of
 from transport.security.principal import USER, Principal
 from transport.security.sasl import LOGIN_SECONDS, MAX_MESSAGE_BYTES, REFUSAL_SECONDS, SaslServer
-from transport.wire.errors import CodecError, FrameError
+from transport.wire.errors import CodecError, ConnectionBroken, FrameError
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
 from transport.wire.server import Caller
@@ -68,13 +69,14 @@ async def serve_stream(
     handlers: Handlers,
     *,
     sasl: SaslServer | None = None,
+    relay: Relay | None = None,
     max_request_bytes: int = MAX_REQUEST_BYTES,
 ) -> None:
     """Answer the requests of one connection until the peer ends it or sends something that is not a request.
 
-    ApiVersions needs no handler. A request of another api without a handler, or of a version that is unknown here,
-    ends the connection, as it does on Kafka's own servers: nobody sends one to a server that does not offer it. With
-    `sasl`, the client has to log in first.
+    ApiVersions needs no handler. A request of another api without a handler is passed on if the `relay` takes it. If
+    not, or if its version is unknown here, it ends the connection, as it does on Kafka's own servers: nobody sends one
+    to a server that does not offer it. With `sasl`, the client has to log in first.
     """
     frames, peer = FrameStream(stream, max_request_bytes), peer_of(stream)
     try:
@@ -83,28 +85,34 @@ async def serve_stream(
             session = SaslSession(sasl)
             handlers = {**handlers, **_handlers_of(session)}
             frames.allow(MAX_MESSAGE_BYTES)
-            principal = await _log_in(frames, handlers, session)
+            principal = await _log_in(frames, handlers, session, relay)
             frames.allow(max_request_bytes)
         while principal is not None and (payload := await frames.receive()) is not None:
-            await frames.send(frame(await _answer(handlers, payload, Caller("", peer.address, principal))))
+            await frames.send(frame(await _answer(handlers, payload, Caller("", peer.address, principal), relay)))
     except (CodecError, FrameError) as error:
         _log.warning("connection closed: the peer did not send a valid request", reason=str(error))
     except SecurityError as error:
         _log.warning("connection closed: the client did not log in", address=peer.address, reason=str(error))
+    except ConnectionBroken as error:
+        _log.info("connection closed: a client's request was not passed on", reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
     finally:
         await frames.close()
+        if relay is not None:
+            await relay.close()
 
 
-async def _log_in(frames: FrameStream, handlers: Handlers, session: SaslSession) -> Principal | None:
+async def _log_in(
+    frames: FrameStream, handlers: Handlers, session: SaslSession, relay: Relay | None
+) -> Principal | None:
     """Answer requests until the client has logged in; None if it ends the stream. Raises SecurityError."""
     with trio.move_on_after(LOGIN_SECONDS):
         while session.user is None:
             payload = await frames.receive()
             if payload is None:
                 return None
-            await frames.send(frame(await _before_login(handlers, session, payload)))
+            await frames.send(frame(await _before_login(handlers, session, payload, relay)))
             if session.failure is not None:
                 await trio.sleep(REFUSAL_SECONDS)
                 raise AuthenticationFailed(session.failure)
@@ -112,14 +120,14 @@ async def _log_in(frames: FrameStream, handlers: Handlers, session: SaslSession)
     raise AuthenticationFailed(f"it took more than {LOGIN_SECONDS} s")
 
 
-async def _before_login(handlers: Handlers, session: SaslSession, payload: bytes) -> bytes:
+async def _before_login(handlers: Handlers, session: SaslSession, payload: bytes, relay: Relay | None) -> bytes:
     if session.takes_bare_messages:
         return await session.respond(payload)
     key, _ = read_api(payload)
     if key not in _BEFORE_LOGIN:
         name = KAFKA_APIS[key].name if key in KAFKA_APIS else f"api {key}"
         raise AuthenticationFailed(f"it sent {name} before a login: its security.protocol has to be that of SASL")
-    return await _answer(handlers, payload, _UNKNOWN)
+    return await _answer(handlers, payload, _UNKNOWN, relay)
 
 
 def _handlers_of(session: SaslSession) -> Handlers:
@@ -129,13 +137,15 @@ def _handlers_of(session: SaslSession) -> Handlers:
     return {kind: partial(handle, answer) for kind, answer in session.answers.items()}
 
 
-async def _answer(handlers: Handlers, payload: bytes, caller: Caller) -> bytes:
+async def _answer(handlers: Handlers, payload: bytes, caller: Caller, relay: Relay | None = None) -> bytes:
     key, version = read_api(payload)
     if key == ApiVersionsRequest.api_key:
-        return _api_versions(handlers, payload, version)
+        return _api_versions(handlers, payload, version, {} if relay is None else relay.offers())
     api = KAFKA_APIS.get(key)
     handler = handlers.get(api.request) if api is not None else None
     if api is None or handler is None:
+        if relay is not None and relay.takes(key, version):
+            return await relay.ask(payload)
         raise CodecError(f"no api with key {key} is served here")
     if version not in api.request.versions:
         raise CodecError(f"{api.name} is not served in version {version}")
@@ -145,7 +155,7 @@ async def _answer(handlers: Handlers, payload: bytes, caller: Caller) -> bytes:
     return pack_response(api.response, version, header.correlation_id, encode(response, version))
 
 
-def _api_versions(handlers: Handlers, payload: bytes, version: int) -> bytes:
+def _api_versions(handlers: Handlers, payload: bytes, version: int, relayed: Mapping[int, Versions]) -> bytes:
     """Answer ApiVersions; in version 0, with an error, if its own version is unknown here (KIP-511).
 
     Raises CodecError for a request of a known version that is none.
@@ -157,7 +167,7 @@ def _api_versions(handlers: Handlers, payload: bytes, version: int) -> bytes:
     error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
     told = version if is_known else 0
     kinds: list[type[Message]] = [ApiVersionsRequest, *handlers]
-    offered = sorted(kinds, key=lambda request: request.api_key)
-    keys = [ApiVersion(one.api_key, one.versions.first, one.versions.last) for one in offered]
+    offered = {**relayed, **{one.api_key: one.versions for one in kinds}}
+    keys = [ApiVersion(key, versions.first, versions.last) for key, versions in sorted(offered.items())]
     response = ApiVersionsResponse(error_code=error.value, api_keys=tuple(keys))
     return pack_response(ApiVersionsResponse, told, correlation_id_of(payload), encode(response, told))

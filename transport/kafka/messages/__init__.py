@@ -18,8 +18,14 @@ from transport.kafka.messages.controlled_shutdown_response import (
 )
 from transport.kafka.messages.describe_configs_request import DescribeConfigsRequest as DescribeConfigsRequest
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResponse as DescribeConfigsResponse
+from transport.kafka.messages.describe_log_dirs_request import DescribeLogDirsRequest as DescribeLogDirsRequest
+from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResponse as DescribeLogDirsResponse
 from transport.kafka.messages.leader_and_isr_request import LeaderAndIsrRequest as LeaderAndIsrRequest
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrResponse as LeaderAndIsrResponse
+from transport.kafka.messages.list_groups_request import ListGroupsRequest as ListGroupsRequest
+from transport.kafka.messages.list_groups_response import ListGroupsResponse as ListGroupsResponse
+from transport.kafka.messages.list_transactions_request import ListTransactionsRequest as ListTransactionsRequest
+from transport.kafka.messages.list_transactions_response import ListTransactionsResponse as ListTransactionsResponse
 from transport.kafka.messages.metadata_request import MetadataRequest as MetadataRequest
 from transport.kafka.messages.metadata_response import MetadataResponse as MetadataResponse
 from transport.kafka.messages.sasl_authenticate_request import SaslAuthenticateRequest as SaslAuthenticateRequest
