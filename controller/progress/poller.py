@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -23,6 +24,7 @@ from controller.progress.report import Totals, totals, with_progress
 from controller.progress.tracker import Moves, MoveTracker
 from transport.errors import ApiError
 from transport.host import Host
+from transport.kafka.log_dirs import LogDirsConnection, open_log_dirs
 from transport.log import get_logger
 from transport.messages import DescribeLogDirsRequest, DescribeReassignmentsResponse
 from transport.metadata import BrokerRegistration, TopicPartition
@@ -79,8 +81,7 @@ class ProgressPoller:
         for broker_id, broker in live.items():
             if broker_id in self._asked:
                 self._asked[broker_id].partitions = wanted[broker_id]
-            # Kafka's brokers would not understand the request.
-            elif broker_id in wanted and not broker.is_kafkas:
+            elif broker_id in wanted:
                 self._start(broker, wanted[broker_id])
 
     def totals(self) -> Totals:
@@ -128,14 +129,17 @@ class ProgressPoller:
                 await trio.sleep(POLL_SECONDS)
 
     async def _ask_while_answered(self, asked: _Asked) -> None:
-        opening = partial(open_connection, client_id=self.client_id, connect_timeout=ANSWER_SECONDS)
-        async with opening(self.network, asked.broker.host, asked.broker.port) as connection:
+        async with self._connected(asked.broker) as connection:
             while True:
                 began = trio.current_time()
                 await self._ask_once(asked, connection)
                 await trio.sleep(max(POLL_SECONDS, PAUSE_FACTOR * (trio.current_time() - began)))
 
-    async def _ask_once(self, asked: _Asked, connection: Connection) -> None:
+    def _connected(self, broker: BrokerRegistration) -> AbstractAsyncContextManager[Connection | LogDirsConnection]:
+        opening = open_log_dirs if broker.is_kafkas else open_connection
+        return opening(self.network, broker.host, broker.port, client_id=self.client_id, connect_timeout=ANSWER_SECONDS)
+
+    async def _ask_once(self, asked: _Asked, connection: Connection | LogDirsConnection) -> None:
         for some in _chunks(asked.partitions):
             request = DescribeLogDirsRequest(tuple(some))
             response = await connection.call(request, timeout=ANSWER_SECONDS)
