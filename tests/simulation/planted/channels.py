@@ -59,7 +59,7 @@ def stops_have_no_number(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.channels.backlog:BrokerBacklog._stop_request",
-        ("tuple(stops), next(self._numbers))", "tuple(stops))"),
+        ("tuple(stops), next(self.numbers))", "tuple(stops))"),
     )
 
 
