@@ -16,7 +16,8 @@ from attrs import evolve
 from controller.handlers import leadership
 from controller.model.context import ControllerContext
 from controller.model.facts import DeletionAnswered, StrayFailed, StrayGone, StrayLeft, StrayOrdered, StrayRecalled
-from controller.model.rounds import Rounds, Step, TellStopReplica, change, children
+from controller.model.namesakes import that_waited
+from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellStopReplica, change, children
 from controller.model.state_machines import PartitionPhase
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
@@ -102,7 +103,13 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     """
     gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
     yield from change("deleted", [Step(writes=_deletes([stray]), facts=(StrayGone(stray),)) for stray in gone])
+    yield from change("start", [_start(context, *replica) for replica in that_waited(context, gone)])
     yield from answered(context, [stray for stray, _ in deletions])
+
+
+def _start(context: ControllerContext, tp: TopicPartition, broker_id: int) -> Step:
+    """Return the step that starts a replica which had to wait for the deletion of its namesake."""
+    return Step((tp,), publications=(TellLeaderAndIsr((broker_id,), context.describe(tp), is_new=True),))
 
 
 def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:

@@ -16,6 +16,7 @@ from attrs import define, field
 
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
+from controller.model.namesakes import without_waiting
 from controller.model.rounds import Change, ChangeOutcome, Children, Effect, Loaded, Publication, Read, Rounds, Step
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
@@ -122,7 +123,7 @@ class RoundRunner:
     def _publish(self, name: str, steps: Sequence[Step], subjects: tuple[TopicPartition, ...]) -> None:
         publications = [publication for step in steps for publication in step.publications]
         if publications:
-            self.channels.publish(publications)
+            self.channels.publish(without_waiting(self.context, publications))
             published = PublishedRound(self._event, name, self.context.epoch, subjects, self._event_id)
             self.observer.published(published)
 

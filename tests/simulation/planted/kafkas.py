@@ -187,6 +187,15 @@ def a_controller_keeps_replicas_among_others(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def namesakes_do_not_wait(patch: pytest.MonkeyPatch) -> None:
+    """Start a replica on a broker that may be ordered again to delete the log of an earlier topic of that name."""
+    edit(
+        patch,
+        "controller.node.round_runner:RoundRunner._publish",
+        ("without_waiting(self.context, publications)", "publications"),
+    )
+
+
 BUGS = (
     a_version_above_the_brokers,
     the_broker_epoch_is_that_before,
@@ -207,4 +216,5 @@ BUGS = (
     a_controller_that_loads_knows_no_topic,
     a_standby_grants_controlled_shutdowns,
     a_controller_keeps_replicas_among_others,
+    namesakes_do_not_wait,
 )

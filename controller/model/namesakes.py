@@ -1,0 +1,49 @@
+"""Replicas of a topic whose broker may still have the log of an earlier topic of the same name.
+
+StopReplica of Kafka's brokers names a topic without its id. An order to delete the earlier log that is repeated after
+the new replica has started would delete the new log. So a broker of Kafka's is not told to lead or follow a partition
+while it may have a stray of an earlier topic there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
+
+from controller.model.context import ControllerContext
+from controller.model.rounds import Publication, TellLeaderAndIsr
+from transport.metadata import Stray, TopicPartition
+
+
+def without_waiting(context: ControllerContext, publications: Sequence[Publication]) -> Sequence[Publication]:
+    """Return what may be published now: nothing that starts a replica which waits for the deletion of a namesake."""
+    if not context.config.kafka or not context.strays:
+        return publications
+    waiting = {(stray.tp, stray.broker_id) for stray in context.strays if _has_namesake(context, stray)}
+
+    def permitted(item: Publication) -> Publication:
+        if not isinstance(item, TellLeaderAndIsr):
+            return item
+        return evolve(item, brokers=tuple(id_ for id_ in item.brokers if (item.state.tp, id_) not in waiting))
+
+    return [permitted(item) for item in publications] if waiting else publications
+
+
+def that_waited(context: ControllerContext, strays: Iterable[Stray]) -> list[tuple[TopicPartition, int]]:
+    """Return the replicas that waited for the deletion of these strays, which are gone now."""
+    if not context.config.kafka:
+        return []
+    return [
+        (stray.tp, stray.broker_id)
+        for stray in dict.fromkeys(strays)
+        if stray not in context.strays
+        and _has_namesake(context, stray)
+        and stray.tp in context.leadership
+        and stray.broker_id in context.assignment(stray.tp).replicas
+    ]
+
+
+def _has_namesake(context: ControllerContext, stray: Stray) -> bool:
+    topic = context.topics.get(stray.topic)
+    return topic is not None and topic.znode.topic_id != stray.topic_id

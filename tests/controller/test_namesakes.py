@@ -1,0 +1,60 @@
+"""Brokers of Kafka's hear of a topic's replica once they have deleted that of an earlier topic of the same name."""
+
+from __future__ import annotations
+
+from controller.config import ControllerConfig
+from controller.events import PartitionModifications, ReplicasDeleted, ReplicasNotDeleted, StrayDeletion, TopicChange
+from tests.controller.conftest import ENDPOINT, TP, Bench
+from tests.controller.deletions import create, deleted, replica, strays
+
+LATER = "id-of-a-later-topic"
+
+
+async def recreate(bench: Bench, *, is_kafkas: bool = True) -> None:
+    """Delete a topic of brokers 1 and 2 by hand, create another of that name, and let the controller see it."""
+    await bench.start((1, 2))
+    bench.context.config = ControllerConfig(ENDPOINT.id, kafka=is_kafkas)
+    await bench.delete_topic("orders", 1)
+    await bench.handle(TopicChange())
+    await create(bench, LATER, 1, 2)
+    bench.seen.clear()
+    await bench.handle(TopicChange())
+
+
+def told(bench: Bench) -> list[tuple[int, bool]]:
+    """List who was told to lead or follow: broker, and whether the replica is new."""
+    return [(id_, order.is_new) for order in bench.seen.leader_and_isr() for id_ in order.brokers]
+
+
+async def test_the_later_replica_starts_once_the_earlier_one_is_deleted(bench: Bench) -> None:
+    await recreate(bench)
+    assert bench.context.leadership[TP].leader == 1
+    assert told(bench) == []
+    await deleted(bench, replica(2))
+    assert told(bench) == [(2, True)]
+    await deleted(bench, replica(1))
+    assert told(bench) == [(2, True), (1, True)]
+    [order, _] = bench.seen.leader_and_isr()
+    assert order.state.topic_id == LATER
+    assert await strays(bench) == []
+
+
+async def test_an_order_that_failed_is_repeated_before_the_later_replica_starts(bench: Bench) -> None:
+    await recreate(bench)
+    await bench.handle(ReplicasNotDeleted((replica(1), replica(2))))
+    await bench.handle(StrayDeletion())
+    await bench.handle(PartitionModifications("orders"))
+    assert told(bench) == []
+    await deleted(bench, replica(1))
+    assert told(bench) == [(1, True)]
+
+
+async def test_a_late_answer_about_another_epoch_starts_nothing(bench: Bench) -> None:
+    await recreate(bench)
+    await bench.handle(ReplicasDeleted(((replica(1)._replace(topic_id="id-of-a-third"), 0),)))
+    assert told(bench) == []
+
+
+async def test_a_broker_of_ours_is_told_at_once(bench: Bench) -> None:
+    await recreate(bench, is_kafkas=False)
+    assert told(bench) == [(1, True), (2, True)]
