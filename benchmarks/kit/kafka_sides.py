@@ -205,6 +205,8 @@ class KlammSide(Side):
     def start(self) -> None:
         """Start the controller."""
         command = [sys.executable, "-m", "klamm", "controller", "run", "--kafka", "--id", str(OURS)]
+        # These brokers do not tell their protocol.
+        command += ["--inter-broker-protocol-version", "3.9"]
         command += ["--zookeeper", self.zookeeper, "--session-timeout", str(SESSION_MS)]
         command += ["--listeners", f"{_LISTENER}://{HOST}:{self.port}", "--no-auto-leader-rebalance-enable"]
         self._processes.append(spawn(command, self.directory / "controller.log"))
