@@ -88,6 +88,9 @@ class _Member:
     offered: Mapping[int, Versions] | None = field(default=None, init=False)
     """The versions that a broker of Kafka's offers, by the keys of apis, while there is a connection."""
 
+    release: Release | None = field(default=None, init=False)
+    """The release of a broker of Kafka's, once a connection has shown it."""
+
     is_stopped: bool = field(default=False, init=False)
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
 
@@ -163,7 +166,6 @@ class BrokerChannels:
     """Takes the release of a broker of Kafka's: its id, its epoch, and what a connection has shown."""
 
     _states: PackedStates = field(factory=PackedStates, init=False)
-    _releases: dict[int, Release] = field(factory=dict, init=False)
     _channels: dict[int, _Member] = field(factory=dict, init=False)
     _numbers: dict[int, tuple[int, Iterator[int]]] = field(factory=dict, init=False)
     """The epoch and the numbers of requests of each broker's last incarnation.
@@ -246,7 +248,6 @@ class BrokerChannels:
         return Backoff(1.0, 60.0, jitter=self.host.rng.random)
 
     def _stop(self, broker_id: int) -> None:
-        self._releases.pop(broker_id, None)
         if broker_id in self._channels:
             self._channels.pop(broker_id).stop()
 
@@ -273,9 +274,9 @@ class BrokerChannels:
     ) -> AsyncIterator[BrokerConnection]:
         opening = open_kafka_connection(network, host, port, client_id=client_id, connect_timeout=connect_timeout)
         async with opening as connection:
-            release = await ask_release(connection, member.broker.id, timeout=self.config.request_timeout_ms / 1000)
-            self._releases[member.broker.id] = release
-            self.on_release(member.broker.id, member.broker.epoch, release)
+            seconds = self.config.request_timeout_ms / 1000
+            member.release = await ask_release(connection, member.broker.id, timeout=seconds)
+            self.on_release(member.broker.id, member.broker.epoch, member.release)
             member.offered = connection.offered
             try:
                 yield BrokerConnection(connection, self._nodes, self._states, self._have_topic_ids)
@@ -284,7 +285,8 @@ class BrokerChannels:
 
     def _have_topic_ids(self) -> bool:
         """Return whether all brokers of Kafka's that have been asked use the ids of topics."""
-        protocols = [release.protocol or self.config.protocol for release in self._releases.values()]
+        releases = [member.release for member in self._channels.values() if member.release is not None]
+        protocols = [release.protocol or self.config.protocol for release in releases]
         return all(protocol is not None and protocol >= WITH_TOPIC_IDS for protocol in protocols)
 
     def _nodes(self) -> list[Node]:

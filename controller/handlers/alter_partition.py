@@ -20,7 +20,7 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
-    before = {item.tp: context.leadership[item.tp] for item in request.partitions if item.tp in context.leadership}
+    before = leader_epochs.states_before(context, request)
     verdicts = {item.tp: _judge(context, request, item) for item in request.partitions}
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
     outcome = yield from attempt("ISR", [_step(context, tp, new) for tp, new in wanted.items()])

@@ -164,7 +164,7 @@ def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[Topi
     Return the outcome of each partition whose order had to change or that is refused; refused ones are unchanged. A
     partition that already has its order is left for a plain election.
     """
-    yield from leadership.read_again(context, [tp for tp in orders if tp in context.leadership])
+    yield from leadership.read_again(context, orders)
     faults = {tp: fault for tp, order in orders.items() if (fault := _order_fault(context, tp, order)) is not None}
     new = {tp: order for tp, order in orders.items() if tp not in faults and context.assignment(tp).replicas != order}
 

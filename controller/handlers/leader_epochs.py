@@ -18,7 +18,15 @@ from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step
 from transport.errors import ErrorCode
+from transport.messages import AlterPartitionRequest
 from transport.metadata import LeaderAndIsr, TopicPartition
+
+
+def states_before(context: ControllerContext, request: AlterPartitionRequest) -> Mapping[TopicPartition, LeaderAndIsr]:
+    """Return the states of the partitions of a request by a leader of Kafka's, as `thaw` needs them."""
+    if not context.config.kafka:
+        return {}
+    return {item.tp: context.leadership[item.tp] for item in request.partitions if item.tp in context.leadership}
 
 
 def thaw(
@@ -29,15 +37,15 @@ def thaw(
 ) -> Rounds[None]:
     """Raise the epochs of a broker's partitions that wait for that after its proposals.
 
-    `before` are their states before the proposals, and `errors` those of the answers. Replicas that are not online are
-    not told: their fetches are then refused, and their leader proposes them no more.
+    `before` has their states before the proposals, none for a broker of ours, and `errors` those of the answers.
+    Replicas that are not online are not told: their fetches are then refused, and their leader proposes them no more.
     """
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
         led = [tp for tp in pending if context.leadership[tp].leader == broker_id]
         return [_step(context, tp) for tp in led]
 
-    if context.config.kafka:
+    if before:
         yield from write_leadership(context, "thaw", list(_frozen(context, broker_id, before, errors)), decide)
 
 

@@ -67,15 +67,16 @@ def write_leadership(
     return [tp for tp in tps if tp not in set_aside]
 
 
-def read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
-    """Load the stored state of partitions that have leadership, where leaders write ISRs to the store themselves.
+def read_again(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[list[TopicPartition]]:
+    """Return those of the partitions that have leadership; where leaders write ISRs themselves, load it before.
 
-    Their notifications come seconds later, and a decision on an old ISR might find no leader. Return the partitions
-    that still have a decodable state.
+    The notifications of such leaders come seconds later, and a decision on an old ISR might find no leader. A partition
+    whose state is gone or cannot be decoded is left out.
     """
+    led = [tp for tp in tps if tp in context.leadership]
     if context.config.kafka and context.kafka.write_isrs(context.brokers, context.config.protocol):
-        return (yield from refresh(context, tps))
-    return list(tps)
+        return (yield from refresh(context, led))
+    return led
 
 
 def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -258,7 +259,7 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
     If no member is online, the topic's settings decide whether another replica may lead. Only the settings of such
     topics are read.
     """
-    led = yield from read_again(context, [tp for tp in tps if tp in context.leadership])
+    led = yield from read_again(context, tps)
     hopeless = [tp.topic for tp in led if _is_hopeless(context, tp)]
     unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
     yield from elect(context, led, elections.offline, unclean=unclean)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from controller.handlers import leadership, reassignment_entries, reassignments
@@ -43,7 +43,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     except formats.UndecodableZnode as error:
         log.error("reassignment requests removed: they cannot be decoded", fault=str(error))
         entries = {}
-    yield from _look_at(context, entries)
+    yield from leadership.read_again(context, entries)
     new = {tp: target for tp, target in entries.items() if _is_new(context, tp, target)}
     faults = {tp: fault for tp, target in new.items() if (fault := refusal(context, tp, target)) is not None}
     faults |= _outgrown(context, {tp: target for tp, target in new.items() if tp not in faults})
@@ -58,11 +58,6 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     accepted = {tp: target for tp, target in new.items() if tp not in faults}
     yield from reassignments.begin(context, accepted)
     return accepted
-
-
-def _look_at(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Load the ISRs by which requests are judged, where leaders write them to the store themselves."""
-    yield from leadership.read_again(context, [tp for tp in tps if tp in context.leadership])
 
 
 def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> bool:
@@ -92,7 +87,7 @@ def requested_by_api(
 
     A request overrides the entries of its partitions in `/admin/reassign_partitions`, which are removed.
     """
-    yield from _look_at(context, [item.tp for item in partitions])
+    yield from leadership.read_again(context, [item.tp for item in partitions])
     judged = {item.tp: _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
     too_large = _outgrown(context, targets)

@@ -79,7 +79,7 @@ def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
     tps = list(tps)
     # A New partition has never had a leader to catch up with: any live replica may be the first.
     yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
-    led = yield from read_again(context, [tp for tp in tps if tp in context.leadership])
+    led = yield from read_again(context, tps)
     ready = dict.fromkeys(tp for tp in led if is_ready(context, tp))
     yield from _bring_in(context, [tp for tp in led if tp not in ready])
     yield from finish(context, list(ready))
@@ -275,9 +275,7 @@ def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
 
 def finish_ready(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
     """Finish those moves of `tps` whose ISR covers TRS: a change of leadership may have been all they waited for."""
-    moving = yield from read_again(
-        context, [tp for tp in tps if tp in context.reassigning and tp in context.leadership]
-    )
+    moving = yield from read_again(context, [tp for tp in tps if tp in context.reassigning])
     yield from finish(context, [tp for tp in moving if may_finish(context, tp)])
 
 

@@ -67,7 +67,7 @@ class Relay:
 
     def takes(self, key: int, version: int) -> bool:
         """Return whether a request is passed on."""
-        return version in self.offers().get(key, ())
+        return key not in _KEPT and version in self.upstream.offered.get(key, ())
 
     async def ask(self, payload: bytes) -> bytes:
         """Return the broker's answer to a request. Raises ConnectionBroken if there is none."""
