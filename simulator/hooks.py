@@ -1,4 +1,4 @@
-"""What the world of a simulation passes on to the trace and to the checks."""
+"""The events that the world of a simulation passes on to the trace and to the checks."""
 
 from __future__ import annotations
 

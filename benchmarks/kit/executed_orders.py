@@ -17,7 +17,7 @@ _LINE: Final = re.compile(
 
 @define
 class ExecutedOrders:
-    """What a broker has executed since the last `mark`."""
+    """The orders that a broker has executed since the last `mark`."""
 
     log: Path
     replicas: int = field(default=0, init=False)

@@ -123,7 +123,7 @@ async def _depose(store: MetadataStore) -> None:
 
 
 async def _ours(store: MetadataStore, our_id: int | None) -> set[int | None]:
-    """Return the ids of all controllers of ours that have been in office, but for those that brokers have now."""
+    """Return the ids of Klamm's controllers that have been in office, without those that brokers have now."""
     earlier = paths.numbers(await children_of(store, paths.CONTROLLER_IDS))
     return {our_id, *earlier}.difference(paths.numbers(await children_of(store, paths.BROKER_IDS)))
 

@@ -1,4 +1,4 @@
-"""What a controller knows of brokers of Apache Kafka's beyond their registrations."""
+"""The knowledge of a controller about Apache Kafka's brokers that is not in their registrations."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class KafkaNode:
     admit: Admit
     office: Callable[[], Office | None]
     _refused: set[tuple[Principal, type[Request[Any]]]] = field(factory=set, init=False)
-    """Who is not permitted to make which requests; brokers repeat them, and are named once."""
+    """Callers without permission, each with the kind of its request. A repeated request is not logged again."""
 
     _passed_on: int = field(default=0, init=False)
 

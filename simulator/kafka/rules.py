@@ -16,7 +16,7 @@ FIRST_CONTROLLER_EPOCH: Final = 0
 
 @frozen
 class Known:
-    """What a broker knows of a replica that it has been told to hold."""
+    """The knowledge of a broker about a replica that it has been told to hold."""
 
     topic_id: str
     leader_epoch: int = NO_EPOCH

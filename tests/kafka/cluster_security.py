@@ -30,7 +30,7 @@ USERS: Final = (CONTROLLER, BROKER, CLIENT, ADMIN)
 CLUSTER: Final = "Cluster/kafka-cluster"
 OF_CONTROLLERS: Final = (Operation.CLUSTER_ACTION, Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE)
 RESOURCES: Final = ("Topic/*", "Group/*", "TransactionalId/*")
-"""What a client of the cluster may use."""
+"""The resources that a client of the cluster may use."""
 
 
 def login_module(user: str, password: str) -> str:

@@ -19,7 +19,7 @@ E = TypeVar("E", bound=Entity)
 
 
 class Slot(Enum):
-    """What a piece of a message is to its reader."""
+    """The meaning of a piece of a message to its reader."""
 
     DATA = auto()
     LENGTH = auto()

@@ -1,4 +1,4 @@
-"""What holds of every cluster of real brokers under our controller, whatever happened to it."""
+"""Expectations of every cluster of real brokers under our controller, whatever has happened to it."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class RealCluster:
 
 @frozen
 class Starting:
-    """How the processes are started: the program of the first controller, and the timeout of all sessions."""
+    """The start of the processes: the program of the first controller, and the timeout of all sessions."""
 
     program: Sequence[str] = RUN
     session_ms: int | None = None

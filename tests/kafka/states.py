@@ -1,4 +1,4 @@
-"""What ZooKeeper says of a cluster of real brokers, whoever is its controller."""
+"""The state of a cluster of real brokers in ZooKeeper, whoever is its controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is damaged on its way between brokers and the controller ends its connection at most, never the office."""
+"""Damaged frames between brokers and the controller end a connection at most, never the office."""
 
 from __future__ import annotations
 
