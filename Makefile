@@ -7,7 +7,7 @@
 STORE ?= zookeeper
 # The seeds of simulate's random runs: the corpus, or a range such as 1..2000.
 SEEDS ?= corpus
-# The seeds of its random runs with brokers of Apache Kafka's.
+# The seeds of its random runs with brokers of Apache Kafka's; none for no such runs.
 KAFKA_SEEDS ?= 1..50
 # The seeds among which simulate-corpus chooses.
 CANDIDATES ?= 1..2000
@@ -52,7 +52,7 @@ lint: $(INSTALLED) ## style, types, imports, and code that would break replay
 
 simulate: $(INSTALLED) ## random clusters with faults, on virtual time; SEEDS=1..2000 for more
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
-	@$(BIN)/klamm simulate --kafka --seeds $(KAFKA_SEEDS)
+	@$(if $(KAFKA_SEEDS),$(BIN)/klamm simulate --kafka --seeds $(KAFKA_SEEDS))
 
 simulate-coverage: $(INSTALLED) ## which branches and pairs of a round and a fault no run reaches; SEEDS=1..200
 	@$(BIN)/python -m tests.simulation.reach $(SEEDS)
