@@ -17,7 +17,7 @@ from simulator.followers import Neglect, SimulatedService
 from simulator.kafka.broker import run_kafka_broker
 from simulator.kafka.service import KafkaService
 from simulator.process import Process, ProcessState
-from simulator.refusals import RefusingNetwork
+from simulator.refusals import refusing
 from simulator.world import World
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -171,7 +171,7 @@ class BrokerProcess(Process):
             world.ensemble.session(self.host, settings.session_timeout) as store,
             trio.open_nursery() as nursery,
         ):
-            network = RefusingNetwork(world.network.at(self.host), self.refusals)
+            network = refusing(world.network.at(self.host), self.refusals)
             run = partial(self._runner(config), store=store, network=network, host=host)
             self.handle = await nursery.start(run)
             self.started.set()

@@ -22,7 +22,7 @@ from controller.config import ControllerConfig
 from controller.embedding import run as run_controller
 from controller.node.service import ControllerService
 from simulator.kafka.orders import LISTENER
-from simulator.refusals import Refusal, Refusals, RefusingNetwork
+from simulator.refusals import Refusal, Refusals, refusing
 from simulator.scheduling import generator, wall_clock_ms
 from simulator.settings import KAFKA_PORT, PORT, host_of
 from simulator.steps import StepObserver
@@ -234,7 +234,7 @@ class ControllerProcess(Process):
                     config,
                     observer=StepObserver(self.id, world.steps, self._is_in_office),
                     open_store=partial(world.safety.sessions.watched, self.host, open_store),
-                    network=RefusingNetwork(world.network.at(self.host), self.refusals),
+                    network=refusing(world.network.at(self.host), self.refusals),
                     host=host,
                 )
             )

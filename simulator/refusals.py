@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import trio
@@ -11,8 +10,10 @@ from attrs import define, field, frozen
 
 from simulator.frames import api_name, correlation_id, is_request
 from simulator.kafka import frames as kafka
+from simulator.network.intercepting import InterceptingNetwork
 from transport.errors import ErrorCode
 from transport.network import Network, StreamHandler
+from transport.passing_stream import PassingStream
 from transport.wire import encode, frame
 from transport.wire.envelope import ResponseEnvelope
 
@@ -64,39 +65,22 @@ class Refusals:
         return refusal
 
 
-@frozen
-class RefusingNetwork:
-    """A node's network, whose server refuses requests."""
+def refusing(network: Network, refusals: Refusals) -> Network:
+    """Return a node's network whose server refuses requests."""
 
-    _network: Network
-    _refusals: Refusals
+    async def handle(handler: StreamHandler, stream: trio.abc.Stream) -> None:
+        await handler(_RefusingStream(stream, refusals))
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect as the network does."""
-        return await self._network.connect(host, port)
-
-    async def serve(
-        self,
-        handler: StreamHandler,
-        host: str,
-        port: int,
-        *,
-        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Serve as the network does, apart from refusals."""
-        await self._network.serve(partial(self._handle, handler), host, port, task_status=task_status)
-
-    async def _handle(self, handler: StreamHandler, stream: trio.abc.Stream) -> None:
-        await handler(_RefusingStream(stream, self._refusals))
+    return InterceptingNetwork(network, handle)
 
 
-@define(eq=False)
-class _RefusingStream(trio.abc.Stream):
+class _RefusingStream(PassingStream):
     """The server's end of a connection. It looks at whole frames only: larger ones come in parts, and are served."""
 
-    _stream: trio.abc.Stream
-    _refusals: Refusals
-    _carried_out: dict[int, tuple[Refusal, bytes]] = field(factory=dict)
+    def __init__(self, stream: trio.abc.Stream, refusals: Refusals) -> None:
+        super().__init__(stream)
+        self._refusals = refusals
+        self._carried_out: dict[int, tuple[Refusal, bytes]] = {}
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the next bytes that are not a refused request."""
@@ -115,14 +99,6 @@ class _RefusingStream(trio.abc.Stream):
         number = correlation_id(bytes(data)) if self._carried_out else 0
         refused = self._carried_out.pop(number, None)
         await self._send(bytes(data) if refused is None else refused[0].answer(refused[1]))
-
-    async def wait_send_all_might_not_block(self) -> None:
-        """Wait for room."""
-        await self._stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._stream.aclose()
 
     async def _send(self, answer: bytes | None) -> None:
         if answer is None:

@@ -18,7 +18,7 @@ from simulator.kafka.metadata import KafkaMetadata
 from simulator.kafka.registration import KafkaRegistration
 from simulator.kafka.releases import Release
 from simulator.kafka.requests import KafkaRequests
-from simulator.kafka.server import KafkaServer, TwoProtocols
+from simulator.kafka.server import KafkaServer, of_two_protocols
 from simulator.kafka.service import KafkaService
 from transport.host import Host
 from transport.messages import MetadataRequest, MetadataResponse
@@ -62,7 +62,7 @@ async def run_kafka_broker(  # noqa: PLR0913  a broker's parts and how it is sta
         requests = KafkaRequests(release, service, disk, metadata, registration)
         handle.lost = LostReplicas(store, host, config.broker_id, requests)
         server = KafkaServer(release, requests.handlers())
-        both = TwoProtocols(network, server.serve)
+        both = of_two_protocols(network, server.serve)
         handlers: Handlers = {MetadataRequest: describe, **service.handlers()}
         handle.port = await nursery.start(partial(serve, both, handlers, config.host, config.port))
         await registration.register(handle.port)

@@ -7,22 +7,22 @@ simulated. The first frame of a connection says which it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
 from simulator.kafka import frames
 from simulator.kafka.releases import Release
 from simulator.kafka.requests import Handler
-from transport.errors import ErrorCode
+from simulator.network.intercepting import InterceptingNetwork
 from transport.kafka.apis import KAFKA_APIS
 from transport.kafka.codec import decode, encode
-from transport.kafka.header import correlation_id_of, pack_response, read_api, unpack_request
-from transport.kafka.messages import ApiVersionsRequest, ApiVersionsResponse
-from transport.kafka.messages.api_versions_response import ApiVersion
+from transport.kafka.header import pack_response, read_api, unpack_request
+from transport.kafka.messages import ApiVersionsRequest
 from transport.kafka.schema import Message
+from transport.kafka.server import pack_api_versions
 from transport.network import Network, StreamHandler
+from transport.passing_stream import PassingStream
 from transport.wire.errors import CodecError, FrameError
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
@@ -63,7 +63,8 @@ class KafkaServer:
         api = KAFKA_APIS.get(key)
         if key == ApiVersionsRequest.api_key:
             self._take(stream, payload, is_new=is_new)
-            return self._api_versions(payload, version)
+            offered = {kind.api_key: versions for kind, versions in self.release.offered.items()}
+            return pack_api_versions(offered, payload, version)
         handler = None if api is None else self.handlers.get(api.request)
         if api is None or handler is None or version not in self.release.offered[api.request]:
             return None
@@ -78,38 +79,11 @@ class KafkaServer:
         if is_new:
             self._latest[header.client_id] = stream
 
-    def _api_versions(self, payload: bytes, version: int) -> bytes:
-        offered = self.release.offered
-        is_known = version in offered[ApiVersionsRequest]
-        error, told = (ErrorCode.NONE, version) if is_known else (ErrorCode.UNSUPPORTED_VERSION, 0)
-        keys = [ApiVersion(kind.api_key, versions.first, versions.last) for kind, versions in offered.items()]
-        response = ApiVersionsResponse(error_code=error.value, api_keys=tuple(sorted(keys, key=lambda of: of.api_key)))
-        return pack_response(ApiVersionsResponse, told, correlation_id_of(payload), encode(response, told))
 
+def of_two_protocols(network: Network, kafkas: StreamHandler) -> Network:
+    """Return a network whose servers answer connections of both protocols, those of Kafka's by a handler of theirs."""
 
-@frozen
-class TwoProtocols:
-    """A network whose servers answer connections of both protocols."""
-
-    _network: Network
-    _kafkas: StreamHandler
-
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect as the network does."""
-        return await self._network.connect(host, port)
-
-    async def serve(
-        self,
-        handler: StreamHandler,
-        host: str,
-        port: int,
-        *,
-        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Serve as the network does, Kafka's protocol by its own handler."""
-        await self._network.serve(partial(self._handle, handler), host, port, task_status=task_status)
-
-    async def _handle(self, ours: StreamHandler, stream: trio.abc.Stream) -> None:
+    async def handle(ours: StreamHandler, stream: trio.abc.Stream) -> None:
         try:
             first = bytes(await stream.receive_some())
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -117,16 +91,18 @@ class TwoProtocols:
         if not first:
             await stream.aclose()
             return
-        handler = self._kafkas if frames.is_kafkas(first) else ours
+        handler = kafkas if frames.is_kafkas(first) else ours
         await handler(_Begun(stream, first))
 
+    return InterceptingNetwork(network, handle)
 
-@define(eq=False)
-class _Begun(trio.abc.Stream):
+
+class _Begun(PassingStream):
     """A stream of which the first bytes have been received."""
 
-    _stream: trio.abc.Stream
-    _first: bytes
+    def __init__(self, stream: trio.abc.Stream, first: bytes) -> None:
+        super().__init__(stream)
+        self._first = first
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the next bytes."""
@@ -135,15 +111,3 @@ class _Begun(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
         taken, self._first = self._first[:max_bytes], self._first[len(self._first[:max_bytes]) :]
         return taken
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send bytes."""
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        """Wait for room."""
-        await self._stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._stream.aclose()

@@ -156,18 +156,21 @@ async def _answer(handlers: Handlers, payload: bytes, caller: Caller, relay: Rel
 
 
 def _api_versions(handlers: Handlers, payload: bytes, version: int, relayed: Mapping[int, Versions]) -> bytes:
-    """Answer ApiVersions; in version 0, with an error, if its own version is unknown here (KIP-511).
-
-    Raises CodecError for a request of a known version that is none.
-    """
-    is_known = version in ApiVersionsRequest.versions
-    if is_known:
+    """Answer ApiVersions. Raises CodecError for a request of a known version that is none."""
+    if version in ApiVersionsRequest.versions:
         _, body = unpack_request(ApiVersionsRequest, payload)
         decode(ApiVersionsRequest, version, body)
-    error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
-    told = version if is_known else 0
     kinds: list[type[Message]] = [ApiVersionsRequest, *handlers]
-    offered = {**relayed, **{one.api_key: one.versions for one in kinds}}
+    return pack_api_versions({**relayed, **{one.api_key: one.versions for one in kinds}}, payload, version)
+
+
+def pack_api_versions(offered: Mapping[int, Versions], payload: bytes, version: int) -> bytes:
+    """Return the answer to ApiVersions by a server that offers these versions, ApiVersions included, by their keys.
+
+    The answer has version 0, and an error, if the version of the request itself is not offered (KIP-511).
+    """
+    is_known = version in offered[ApiVersionsRequest.api_key]
+    error, told = (ErrorCode.NONE, version) if is_known else (ErrorCode.UNSUPPORTED_VERSION, 0)
     keys = [ApiVersion(key, versions.first, versions.last) for key, versions in sorted(offered.items())]
     response = ApiVersionsResponse(error_code=error.value, api_keys=tuple(keys))
     return pack_response(ApiVersionsResponse, told, correlation_id_of(payload), encode(response, told))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 from attrs import frozen
 
+from transport.passing_stream import PassingStream
 from transport.security.principal import ANONYMOUS, Principal
 
 
@@ -16,29 +17,13 @@ class Peer:
     principal: Principal = ANONYMOUS
 
 
-class IdentifiedStream(trio.abc.Stream):
+class IdentifiedStream(PassingStream):
     """A stream whose other end has proved who it is."""
 
     def __init__(self, stream: trio.abc.Stream, peer: Peer) -> None:
         """Take over a stream."""
-        self._stream = stream
+        super().__init__(stream)
         self.peer = peer
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send bytes."""
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        """Wait until bytes can be sent."""
-        await self._stream.wait_send_all_might_not_block()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Receive bytes."""
-        return await self._stream.receive_some(max_bytes)
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._stream.aclose()
 
 
 def peer_of(stream: trio.abc.Stream) -> Peer:
