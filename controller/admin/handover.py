@@ -64,7 +64,9 @@ async def release(
 
     Raises HandoverRefused if another kind of controller is in office, or if no broker takes office.
     """
-    our_id = await _announce_release(store, now_ms)
+    # A caller that is cancelled while this is being written learns from `announced` that it was.
+    with trio.CancelScope(shield=True):
+        our_id = await _announce_release(store, now_ms)
     announced()
     with trio.move_on_after(OBEDIENCE_SECONDS):
         await _until(store, lambda znodes: znodes.lock is None or not _is_ours(znodes))
@@ -186,7 +188,10 @@ async def _ordered(store: MetadataStore, now_ms: int) -> AsyncIterator[None]:
         znodes = await read_office(store)
         old = () if znodes.order is None else (Delete(paths.TAKE_OVER, znodes.order),)
         release = (Delete(paths.RELEASED),) if znodes.is_released else ()
-        if await _did(store, (*old, *release, Create(paths.TAKE_OVER, encode_mark(now_ms)))):
+        # An order that is being written when the caller is cancelled has to be withdrawn as well.
+        with trio.CancelScope(shield=True):
+            is_given = await _did(store, (*old, *release, Create(paths.TAKE_OVER, encode_mark(now_ms))))
+        if is_given:
             break
     try:
         yield

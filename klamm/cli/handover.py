@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import click
+import trio
 
 from controller.admin import handover
 from controller.admin.handover import HandoverRefused, Release, TakeOver
 from klamm.cli.connect import output_option, zookeeper_option
 from klamm.cli.output import print_document, print_table
-from klamm.cli.running import patience_option, run
+from klamm.cli.running import patience_option, run, until_interrupted
 from transport.host import Host
 from transport.store.existing import open_existing
 from transport.store.protocol import MetadataStore
@@ -55,7 +56,7 @@ async def _releasing(store: MetadataStore, now_ms: int, timeout: float) -> Relea
 
     try:
         return await handover.release(store, now_ms, timeout, announced)
-    except KeyboardInterrupt:
+    except trio.Cancelled:
         if is_announced:
             click.echo("the release stands: repeat the command to wait for Kafka's controller", err=True)
         raise
@@ -94,6 +95,10 @@ def _said(done: TakeOver) -> str:
 def _hand_over(handing: Handing[T], zookeeper: str, timeout: float) -> T:
     async def work() -> T:
         async with open_existing(zookeeper, security=security_of_environment()) as store:
-            return await handing(store, Host().now_ms(), timeout)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(until_interrupted)
+                done = await handing(store, Host().now_ms(), timeout)
+                nursery.cancel_scope.cancel()
+            return done
 
     return run(work, HandoverRefused)

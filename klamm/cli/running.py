@@ -95,6 +95,12 @@ async def until_stopped(scope: trio.CancelScope, leave: Callable[[], Awaitable[N
     scope.cancel()
 
 
+async def until_interrupted() -> None:
+    """Raise KeyboardInterrupt at SIGINT or SIGTERM, so that work in the same nursery is cancelled and can clean up."""
+    await _first_signal(None)
+    raise KeyboardInterrupt
+
+
 async def _first_signal(leave: Callable[[], Awaitable[None]] | None) -> int:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         first = await anext(signals)

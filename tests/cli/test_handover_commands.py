@@ -42,12 +42,14 @@ async def until_there(store: MetadataStore, path: str) -> None:
         await news.wait()
 
 
-async def interrupted(store: MetadataStore, verb: str, address: str, path: str) -> str:
-    """Press Ctrl-C while a command waits, once a znode is there; return what it said."""
+async def interrupted(
+    store: MetadataStore, verb: str, address: str, path: str, number: signal.Signals = signal.SIGINT
+) -> str:
+    """Send a signal, or press Ctrl-C, while a command waits, once a znode is there; return what it said."""
     command = [sys.executable, "-m", "klamm", "controller", verb, "--zookeeper", address]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     await until_there(store, path)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     assert process.stdout is not None
     said = b"".join([part async for part in process.stdout]).decode()
     assert await process.wait() == INTERRUPTED, said
@@ -67,9 +69,12 @@ async def test_ctrl_c_leaves_a_release_to_be_completed(
     nursery.cancel_scope.cancel()
 
 
-async def test_ctrl_c_withdraws_an_order_to_take_over(store: MetadataStore, address: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_end_by_a_signal_withdraws_an_order_to_take_over(
+    store: MetadataStore, address: str, number: signal.Signals
+) -> None:
     await store.multi([Create(paths.CONTROLLER_EPOCH, b"7"), Create(paths.controller_endpoint(OURS))])
-    assert await interrupted(store, "take-over", address, paths.TAKE_OVER) == ""
+    assert await interrupted(store, "take-over", address, paths.TAKE_OVER, number) == ""
     assert await store.read([paths.TAKE_OVER, paths.RELEASED]) == [None, None]
 
 
