@@ -28,6 +28,9 @@ class Slot(Enum):
     NULLABLE = auto()
     """The same, and null is allowed."""
 
+    PRESENCE = auto()
+    """The byte in front of an entity that may be null."""
+
     VARINT = auto()
     """A varint in front of tagged fields."""
 
@@ -111,6 +114,8 @@ def _others(piece: Piece, damage: Damage, *, is_compact: bool) -> Iterator[bytes
             yield b"\xff\xff\xff\xff\x0f"
         case Damage.NEGATIVE if is_length and not is_compact:
             yield from (b"\xff" * (size - 1) + b"\xfe", b"\x80" + b"\0" * (size - 1))
+        case Damage.NEGATIVE if piece.slot is Slot.PRESENCE:
+            yield from (b"\xfe", b"\x80")
         case Damage.OVERFLOW if (is_length or piece.slot is Slot.VARINT) and is_compact:
             yield from _ENDLESS
         case Damage.NULL if piece.slot is Slot.LENGTH:
@@ -148,9 +153,9 @@ def _value(
             yield Piece(primitives.pack_uuid(value))
         case Kind():
             yield Piece(pack(f">{kind.value}", value))
-        case _ if is_nullable:
-            raise NotImplementedError("no message has such a field")
         case _:
+            if is_nullable:
+                yield Piece(b"\x01", Slot.PRESENCE)
             yield from _entity(value, version, is_compact=is_compact)
 
 

@@ -8,22 +8,70 @@ from transport.kafka.messages.allocate_producer_ids_request import (
 from transport.kafka.messages.allocate_producer_ids_response import (
     AllocateProducerIdsResponse as AllocateProducerIdsResponse,
 )
+from transport.kafka.messages.alter_configs_request import AlterConfigsRequest as AlterConfigsRequest
+from transport.kafka.messages.alter_configs_response import AlterConfigsResponse as AlterConfigsResponse
+from transport.kafka.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest as AlterPartitionReassignmentsRequest,
+)
+from transport.kafka.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse as AlterPartitionReassignmentsResponse,
+)
 from transport.kafka.messages.alter_partition_request import AlterPartitionRequest as AlterPartitionRequest
 from transport.kafka.messages.alter_partition_response import AlterPartitionResponse as AlterPartitionResponse
+from transport.kafka.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDirsRequest as AlterReplicaLogDirsRequest,
+)
+from transport.kafka.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirsResponse as AlterReplicaLogDirsResponse,
+)
+from transport.kafka.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest as AlterUserScramCredentialsRequest,
+)
+from transport.kafka.messages.alter_user_scram_credentials_response import (
+    AlterUserScramCredentialsResponse as AlterUserScramCredentialsResponse,
+)
 from transport.kafka.messages.api_versions_request import ApiVersionsRequest as ApiVersionsRequest
 from transport.kafka.messages.api_versions_response import ApiVersionsResponse as ApiVersionsResponse
 from transport.kafka.messages.controlled_shutdown_request import ControlledShutdownRequest as ControlledShutdownRequest
 from transport.kafka.messages.controlled_shutdown_response import (
     ControlledShutdownResponse as ControlledShutdownResponse,
 )
+from transport.kafka.messages.create_partitions_request import CreatePartitionsRequest as CreatePartitionsRequest
+from transport.kafka.messages.create_partitions_response import CreatePartitionsResponse as CreatePartitionsResponse
+from transport.kafka.messages.create_topics_request import CreateTopicsRequest as CreateTopicsRequest
+from transport.kafka.messages.create_topics_response import CreateTopicsResponse as CreateTopicsResponse
+from transport.kafka.messages.delete_topics_request import DeleteTopicsRequest as DeleteTopicsRequest
+from transport.kafka.messages.delete_topics_response import DeleteTopicsResponse as DeleteTopicsResponse
+from transport.kafka.messages.describe_cluster_request import DescribeClusterRequest as DescribeClusterRequest
+from transport.kafka.messages.describe_cluster_response import DescribeClusterResponse as DescribeClusterResponse
 from transport.kafka.messages.describe_configs_request import DescribeConfigsRequest as DescribeConfigsRequest
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResponse as DescribeConfigsResponse
 from transport.kafka.messages.describe_log_dirs_request import DescribeLogDirsRequest as DescribeLogDirsRequest
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResponse as DescribeLogDirsResponse
+from transport.kafka.messages.describe_topic_partitions_request import (
+    DescribeTopicPartitionsRequest as DescribeTopicPartitionsRequest,
+)
+from transport.kafka.messages.describe_topic_partitions_response import (
+    DescribeTopicPartitionsResponse as DescribeTopicPartitionsResponse,
+)
+from transport.kafka.messages.elect_leaders_request import ElectLeadersRequest as ElectLeadersRequest
+from transport.kafka.messages.elect_leaders_response import ElectLeadersResponse as ElectLeadersResponse
+from transport.kafka.messages.incremental_alter_configs_request import (
+    IncrementalAlterConfigsRequest as IncrementalAlterConfigsRequest,
+)
+from transport.kafka.messages.incremental_alter_configs_response import (
+    IncrementalAlterConfigsResponse as IncrementalAlterConfigsResponse,
+)
 from transport.kafka.messages.leader_and_isr_request import LeaderAndIsrRequest as LeaderAndIsrRequest
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrResponse as LeaderAndIsrResponse
 from transport.kafka.messages.list_groups_request import ListGroupsRequest as ListGroupsRequest
 from transport.kafka.messages.list_groups_response import ListGroupsResponse as ListGroupsResponse
+from transport.kafka.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest as ListPartitionReassignmentsRequest,
+)
+from transport.kafka.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse as ListPartitionReassignmentsResponse,
+)
 from transport.kafka.messages.list_transactions_request import ListTransactionsRequest as ListTransactionsRequest
 from transport.kafka.messages.list_transactions_response import ListTransactionsResponse as ListTransactionsResponse
 from transport.kafka.messages.metadata_request import MetadataRequest as MetadataRequest
@@ -34,5 +82,7 @@ from transport.kafka.messages.sasl_handshake_request import SaslHandshakeRequest
 from transport.kafka.messages.sasl_handshake_response import SaslHandshakeResponse as SaslHandshakeResponse
 from transport.kafka.messages.stop_replica_request import StopReplicaRequest as StopReplicaRequest
 from transport.kafka.messages.stop_replica_response import StopReplicaResponse as StopReplicaResponse
+from transport.kafka.messages.update_features_request import UpdateFeaturesRequest as UpdateFeaturesRequest
+from transport.kafka.messages.update_features_response import UpdateFeaturesResponse as UpdateFeaturesResponse
 from transport.kafka.messages.update_metadata_request import UpdateMetadataRequest as UpdateMetadataRequest
 from transport.kafka.messages.update_metadata_response import UpdateMetadataResponse as UpdateMetadataResponse
