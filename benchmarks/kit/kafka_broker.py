@@ -13,6 +13,7 @@ import trio
 from attrs import define, field
 
 from tests.kafka import jars
+from tests.kafka.real_brokers import listens
 from transport.child_process import spawn
 from transport.zookeeper_server import HOST, find_java, free_port
 
@@ -81,7 +82,7 @@ class KafkaBroker:
     async def until_listening(self) -> None:
         """Wait until it listens, some seconds after it has registered. Raises RuntimeError if it ends instead."""
         with trio.fail_after(START_SECONDS):
-            while not await _listens(self.port):
+            while not await listens(self.port):
                 self.require_alive()
                 await trio.sleep(POLL_SECONDS)
 
@@ -120,14 +121,3 @@ def _logging(directory: Path) -> Iterator[str]:
         yield f"{appender}.File={directory / f'{name}.log'}\n"
         yield f"{appender}.layout=org.apache.log4j.PatternLayout\n"
         yield f"{appender}.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
-
-
-async def _listens(port: int) -> bool:
-    try:
-        stream = await trio.open_tcp_stream(HOST, port)
-    except OSError:
-        return False
-    # The kernel may connect a socket to itself.
-    is_own = stream.socket.getsockname()[1] == port
-    await stream.aclose()
-    return not is_own

@@ -86,7 +86,7 @@ class RealBroker:
         self.processes.append(spawn(_command(self.jars, self.directory), self.log))
         with trio.move_on_after(START_SECONDS):
             await _until_listening(self.process, self.port)
-        if self.process.poll() is not None or not await _listens(self.port):
+        if self.process.poll() is not None or not await listens(self.port):
             raise RuntimeError(f"broker {self.id} does not listen: {self.log.read_text()[-2000:]}")
 
     def starts(self) -> int:
@@ -144,14 +144,17 @@ def _command(jars: Path, directory: Path) -> list[str]:
 
 async def _until_listening(process: subprocess.Popen[bytes], port: int) -> None:
     # A broker registers some seconds before it listens.
-    while process.poll() is None and not await _listens(port):
+    while process.poll() is None and not await listens(port):
         await trio.sleep(_POLL_SECONDS)
 
 
-async def _listens(port: int) -> bool:
+async def listens(port: int) -> bool:
+    """Return whether somebody else listens on a port of this host."""
     try:
         stream = await trio.open_tcp_stream(HOST, port)
     except OSError:
         return False
+    # The kernel may connect a socket to itself.
+    is_own = stream.socket.getsockname()[1] == port
     await stream.aclose()
-    return True
+    return not is_own
