@@ -9,7 +9,7 @@ import pytest
 
 from tests.kafka import jars
 from tests.kafka.real_cluster import RealCluster, real_cluster
-from tests.kafka.releases import RELEASES, require_jars
+from tests.kafka.releases import OLDER, RELEASES, require_jars
 
 
 @pytest.fixture
@@ -25,6 +25,8 @@ def kafka_jars() -> Path:
 def release(request: pytest.FixtureRequest) -> str:
     """Give the test a kind of cluster of Kafka's."""
     name: str = request.param
+    # Any other name would be skipped, as a release without jars.
+    assert name in {jars.RELEASE, *OLDER}
     require_jars(name)
     return name
 

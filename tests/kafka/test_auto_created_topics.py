@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
@@ -23,13 +22,6 @@ RECORDS = 1_000
 TOPIC = "auto"
 
 
-@pytest.fixture
-async def store(cluster: RealCluster) -> AsyncIterator[MetadataStore]:
-    """Open a session of the cluster's ZooKeeper."""
-    async with open_zookeeper(cluster.zookeeper) as opened:
-        yield opened
-
-
 async def replicas_of(store: MetadataStore, topic: str) -> list[set[int]]:
     """Return the replicas of each partition in the topic's znode."""
     [znode] = await store.read([paths.topic(topic)])
@@ -42,8 +34,13 @@ async def exists(store: MetadataStore, path: str) -> bool:
 
 
 @pytest.mark.soak
-async def test_topics_created_while_no_controller_is_alive(cluster: RealCluster, store: MetadataStore) -> None:
-    """The controller that finds them has another id than the one that brokers know."""
+async def test_topics_created_while_no_controller_is_alive(cluster: RealCluster) -> None:
+    async with open_zookeeper(cluster.zookeeper) as store:
+        await create_without_a_controller(cluster, store)
+
+
+async def create_without_a_controller(cluster: RealCluster, store: MetadataStore) -> None:
+    """Have brokers create topics; the controller that finds them has another id than the one that brokers know."""
     cluster.controllers.kill(FIRST)
     found: list[bytes] = []
     written: list[Written] = []

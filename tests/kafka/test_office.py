@@ -10,7 +10,6 @@ from typing import Final
 import pytest
 import trio
 
-from tests.kafka import jars
 from tests.kafka.expectations import elections, require_all_read
 from tests.kafka.real_cluster import FIRST, RealCluster, until
 from tests.kafka.states import is_gone, stands_by, states_of, until_in_sync
@@ -26,11 +25,7 @@ THIRD: Final = 1003
 QUIET_SECONDS: Final = 60
 RECORDS_AFTER: Final = 100
 
-pytestmark = [
-    pytest.mark.soak,
-    # The oldest brokers and the newest, in one cluster.
-    pytest.mark.parametrize("release", [jars.RELEASE, "2.8.2+3.9.1@2.8"], indirect=True),
-]
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture

@@ -51,6 +51,11 @@ async def two_writing(cluster: RealCluster) -> AsyncIterator[tuple[Written, Writ
 
 
 async def test_brokers_return_within_their_session_and_without_a_log_directory(cluster: RealCluster) -> None:
+    await return_after_faults(cluster)
+
+
+async def return_after_faults(cluster: RealCluster) -> None:
+    """Bounce a broker, and let a log directory of one fail, while two clients write."""
     async with two_writing(cluster) as both:
         for fault in (return_within_the_session, return_without_a_log_dir):
             since = trio.current_time()
@@ -144,6 +149,11 @@ def name(state: PartitionState) -> str:
 
 @pytest.mark.soak
 async def test_an_unclean_election_is_allowed_or_not(cluster: RealCluster) -> None:
+    await elect_uncleanly(cluster)
+
+
+async def elect_uncleanly(cluster: RealCluster) -> None:
+    """Leave each topic with a broker outside its ISR alone: that one leads where it may."""
     for topic, configs in SETTINGS.items():
         await cluster.create(topic, (1, 2, 3), configs=configs)
     first = await write_each(cluster, 0)
