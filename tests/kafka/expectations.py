@@ -6,8 +6,10 @@ import sys
 from collections import Counter
 from typing import Final
 
-from tests.kafka.real_cluster import RealCluster
-from tests.kafka.traffic import Written, read
+import trio
+
+from tests.kafka.real_cluster import RealCluster, until
+from tests.kafka.traffic import Written, nodes, read
 
 OFFSETS: Final = "__consumer_offsets"
 _ELECTED: Final = "successfully elected as the controller"
@@ -27,6 +29,30 @@ async def require_all_read(cluster: RealCluster, topic: str, *written: Written) 
 def elections(cluster: RealCluster) -> int:
     """Return how often a broker became the controller."""
     return sum(broker.log.read_text().count(_ELECTED) for broker in cluster.brokers.values())
+
+
+async def until_elected(cluster: RealCluster, times: int) -> None:
+    """Wait until brokers have logged that one became the controller, so many times since their first start.
+
+    The broker writes the znodes first, and a busy machine may show them long before the log.
+    """
+
+    async def have_logged() -> bool:
+        await trio.lowlevel.checkpoint()
+        return elections(cluster) >= times
+
+    await until(have_logged)
+    assert elections(cluster) == times
+
+
+async def until_all_know_all(cluster: RealCluster) -> None:
+    """Wait until each broker has heard from a controller that all are alive: it places replicas on those it knows."""
+
+    async def do_know() -> bool:
+        known = [await nodes(cluster.servers(id_)) for id_ in cluster.brokers]
+        return all(ids >= cluster.brokers.keys() for ids in known)
+
+    await until(do_know)
 
 
 def require_standbys(cluster: RealCluster) -> None:

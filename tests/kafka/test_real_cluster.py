@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.expectations import OFFSETS, elections, require_all_read, require_standbys
+from tests.kafka.expectations import (
+    OFFSETS,
+    elections,
+    require_all_read,
+    require_standbys,
+    until_all_know_all,
+    until_elected,
+)
 from tests.kafka.real_cluster import FIRST, RealCluster, real_cluster
 from tests.kafka.traffic import committing, create_topic, topics, until_more, write, writing
 
@@ -78,7 +85,8 @@ async def fail_over(cluster: RealCluster) -> None:
 async def test_the_office_goes_from_kafka_to_us_and_back(zookeeper: str, tmp_path: Path, release: str) -> None:
     running = real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release, is_first=False)
     async with running as cluster:
-        assert elections(cluster) == 1
+        await until_elected(cluster, 1)
+        await until_all_know_all(cluster)
         await create_topic(cluster.bootstrap, "orders")
         async with writing(cluster.bootstrap, "orders") as orders:
             await cluster.hand_over("take-over")
@@ -86,9 +94,10 @@ async def test_the_office_goes_from_kafka_to_us_and_back(zookeeper: str, tmp_pat
             await lose_and_regain_a_leader(cluster)
             assert elections(cluster) == 1
             await cluster.hand_over("release")
-            assert elections(cluster) == 2
+            await until_elected(cluster, 2)
             await until_more(orders, RECORDS_AFTER)
         await require_all_read(cluster, "orders", orders)
+        assert elections(cluster) == 2
 
 
 async def lose_and_regain_a_leader(cluster: RealCluster) -> None:
