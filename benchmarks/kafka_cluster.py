@@ -85,7 +85,7 @@ class Bench:
         else:
             await cluster.store.multi([Delete(paths.CONTROLLER)])
         with trio.fail_after(PATIENCE_SECONDS):
-            begun = (await cluster.next_controller(before)).stat.ctime_ms * 1000
+            begun = (await cluster.next_controller(before)).stat.mtime_ms * 1000
         self._add("failover", side, begun, await cluster.until_settled(cluster.has_told_all))
         if side == KLAMM:
             cluster.start_controller(controller_id)

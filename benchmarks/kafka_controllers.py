@@ -113,13 +113,13 @@ class Bench:
     # --- failover -------------------------------------------------------------------------------------------------
 
     async def _restart(self, side: Side) -> None:
-        before = (await side.require(paths.CONTROLLER)).stat.czxid
+        before = (await side.require(paths.CONTROLLER)).stat.mzxid
         await side.kill()
         await side.restore(BROKER)
         await self._take_office(side, before)
 
     async def _take_office(self, side: Side, before: int | None) -> None:
-        """Start a controller, and let it be elected twice; `before` is the czxid of the `/controller` before it."""
+        """Start a controller, and let it be elected twice; `before` is the mzxid of the `/controller` before it."""
         side.start()
         before = await self._fail_over(COLD, side, before)
         async with trio.open_nursery() as nursery:
@@ -127,14 +127,14 @@ class Bench:
             await self._fail_over(WARM, side, before)
 
     async def _fail_over(self, event: str, side: Side, before: int | None) -> int:
-        """Wait for a new `/controller`, and measure what it does; return its czxid."""
+        """Wait for a new `/controller`, and measure what it does; return its mzxid."""
         with trio.fail_after(PATIENCE_SECONDS):
-            while (znode := await side.require(paths.CONTROLLER)).stat.czxid == before:  # noqa: ASYNC110
+            while (znode := await side.require(paths.CONTROLLER)).stat.mzxid == before:  # noqa: ASYNC110
                 await trio.sleep(POLL_SECONDS)
-        watcher = Watcher(side, znode.stat.ctime_ms * 1000)
+        watcher = Watcher(side, znode.stat.mtime_ms * 1000)
         taken = await watcher.until_at_rest(partial(self._have_all, len(side.brokers.ports)))
         self.samples.add(event, side.name, watcher.sample(taken.answered), taken)
-        return znode.stat.czxid
+        return znode.stat.mzxid
 
     async def _have_all(self, brokers: int, taken: Taken) -> bool:
         """Return whether each broker was told of all partitions, and of each of its replicas."""

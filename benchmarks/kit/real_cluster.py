@@ -121,7 +121,7 @@ class RealCluster:
         """Return the `/controller` that follows another."""
         while True:
             found = await self.office()
-            if found.stat.czxid != before.stat.czxid:
+            if found.stat.mzxid != before.stat.mzxid:
                 return found
             await trio.sleep(POLL_SECONDS)
 

@@ -44,6 +44,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from load_topics(context, names, new_ids)
     yield from read_min_isrs(context, names)
     yield from strays.load(context)
+    yield from strays.judge_older(context)
     yield from _trace(context, (yield from _load_states(context)))
     # Brokers must know the live brokers before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])

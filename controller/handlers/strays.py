@@ -5,6 +5,10 @@ removed topic has no znode at all. Each replica whose broker must still delete i
 the same multi if there is one. Its broker is sent the order again by every new controller, whenever it starts, and
 some time after it failed to delete the replica. The record is removed when the broker has answered. So no log is left
 behind if a broker was down, or the controller died, at the wrong moment.
+
+Orders to brokers of Kafka's have no topic id. While their own controller was in office, it may have started a replica
+of the same name on the same broker, which an order from before would delete. So a record from before is only kept
+where no such replica is assigned now.
 """
 
 from __future__ import annotations
@@ -17,12 +21,24 @@ from controller.handlers import leadership
 from controller.model.context import ControllerContext
 from controller.model.facts import DeletionAnswered, StrayFailed, StrayGone, StrayLeft, StrayOrdered, StrayRecalled
 from controller.model.namesakes import that_waited
-from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellStopReplica, change, children
+from controller.model.rounds import (
+    Rounds,
+    Step,
+    TellLeaderAndIsr,
+    TellStopReplica,
+    change,
+    children,
+    read,
+    until_none_is_left,
+)
 from controller.model.state_machines import PartitionPhase
+from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
 from transport.store.protocol import Create, Delete
+
+log = get_logger(__name__)
 
 
 def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
@@ -69,6 +85,55 @@ def load(context: ControllerContext) -> Rounds[None]:
     gone = [StrayGone(stray) for stray in context.strays if stray not in found]
     left = [StrayLeft(stray) for stray in found if stray not in context.strays]
     yield from change("observed", [Step(facts=(*gone, *left))])
+
+
+def judge_older(context: ControllerContext) -> Rounds[None]:
+    """Judge the records from before Kafka's controller was last in office: drop those whose replica is assigned now.
+
+    The others are written anew, which says that they have been judged: a replica that is assigned to their broker later
+    will wait for the deletion.
+    """
+
+    def judge(pending: list[Stray]) -> Rounds[list[Stray]]:
+        older = yield from _older(pending)
+        uncertain = yield from _set_aside(context, older)
+        steps = []
+        for stray in older:
+            is_assigned = stray.broker_id in context.assignment(stray.tp).replicas
+            steps.append(_drop(stray) if is_assigned or stray.topic in uncertain else _renew(stray))
+        refused = yield from change("strays", steps)
+        if refused:
+            yield from load(context)
+        return [stray for stray, step in zip(older, steps, strict=True) if step in refused and stray in context.strays]
+
+    if context.config.kafka:
+        yield from until_none_is_left("strays", list(context.strays), judge)
+
+
+def _older(strays: Sequence[Stray]) -> Rounds[list[Stray]]:
+    """Return the strays that were recorded before our `/controller`, which outlives each of our controllers."""
+    if not strays:
+        return []
+    holder, *found = yield from read([paths.CONTROLLER, *map(paths.stray, strays)])
+    recorded = [(stray, znode.stat.czxid) for stray, znode in zip(strays, found, strict=True) if znode is not None]
+    return [stray for stray, czxid in recorded if holder is None or czxid < holder.stat.czxid]
+
+
+def _set_aside(context: ControllerContext, strays: Sequence[Stray]) -> Rounds[frozenset[str]]:
+    """Return the topics of strays which exist, but whose assignment is not known."""
+    unknown = list(dict.fromkeys(stray.topic for stray in strays if stray.topic not in context.topics))
+    found = yield from read(paths.topic(name) for name in unknown)
+    return frozenset(name for name, znode in zip(unknown, found, strict=True) if znode is not None)
+
+
+def _drop(stray: Stray) -> Step:
+    text = "a replica is no longer deleted: Kafka's controller may have started one of the same name there since"
+    log.warning(text, partition=str(stray.tp), broker=stray.broker_id, topic_id=stray.topic_id)
+    return Step(writes=_deletes([stray]), facts=(StrayGone(stray),))
+
+
+def _renew(stray: Stray) -> Step:
+    return Step(writes=(*_deletes([stray]), Create(paths.stray(stray))))
 
 
 def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:

@@ -120,12 +120,23 @@ def _claim(znodes: OfficeZnodes, me: Candidate) -> Claim:
     """Return the operations that take office; each fails if what the rule relies on has changed."""
     won = Won(found(znodes).epoch + 1, znodes.epoch_version + 1)
     epoch = Set(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(won.epoch), znodes.epoch_version)
-    old = () if znodes.holder is None else (Delete(paths.CONTROLLER, znodes.holder.version),)
-    new = Create(paths.CONTROLLER, encode_holder(me.controller_id, me.now_ms))
     lock = Create(paths.OFFICE_LOCK, encode_lock(me.controller_id), ephemeral=True)
     held = lock if znodes.lock is None else Check(paths.OFFICE_LOCK, znodes.lock.version)
     order = () if znodes.order is None else (Delete(paths.TAKE_OVER, znodes.order),)
-    return Claim((epoch, *old, new, held, *order, *_absent(paths.MIGRATION), *_absent(paths.RELEASED)), won)
+    return Claim((epoch, *_hold(znodes, me), held, *order, *_absent(paths.MIGRATION), *_absent(paths.RELEASED)), won)
+
+
+def _hold(znodes: OfficeZnodes, me: Candidate) -> tuple[Op, ...]:
+    """Return the operations that put us into `/controller`.
+
+    One of ours is overwritten, so that its czxid says since when Kafka's controllers have been out of office.
+    """
+    holder, data = znodes.holder, encode_holder(me.controller_id, me.now_ms)
+    if holder is None:
+        return (Create(paths.CONTROLLER, data),)
+    if holder.writer is Writer.KLAMM:
+        return (Set(paths.CONTROLLER, data, holder.version),)
+    return Delete(paths.CONTROLLER, holder.version), Create(paths.CONTROLLER, data)
 
 
 def _fence(znodes: OfficeZnodes) -> Check:
