@@ -40,7 +40,7 @@ def _refusal(context: ControllerContext, name: str) -> TopicError | None:
 def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     """Return the known topics that are marked, and watch for more.
 
-    Markers of topics that do not exist are removed, and all markers if deletion is disabled.
+    Markers of topics that do not exist or are newer are removed, and all markers if deletion is disabled.
     """
     names = yield from children(paths.DELETE_TOPICS, watch=True)
     if not context.config.delete_topic_enable:
@@ -53,8 +53,25 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     gone = [name for name, topic in zip(unknown, topics, strict=True) if topic is None]
     for name in [name for name in unknown if name not in gone]:
         log.warning("a topic is not deleted yet: it was just created, or its znode must be repaired first", topic=name)
-    yield from remove(gone)
-    return [name for name in names if name in context.topics]
+    earlier = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
+    for name in earlier:
+        log.warning("a topic is not deleted: its marker is older, and was that of an earlier topic", topic=name)
+    yield from remove([*gone, *earlier])
+    return [name for name in names if name in context.topics and name not in earlier]
+
+
+def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
+    """Return the topics that were created after their marker.
+
+    Kafka's controller deletes a topic before its marker, and may lose its office in between.
+    """
+    if not context.config.kafka or not names:
+        return []
+    markers = yield from read(paths.delete_topic(name) for name in names)
+    topics = yield from read(paths.topic(name) for name in names)
+    found = zip(names, markers, topics, strict=True)
+    there = [(name, marker.stat.czxid, topic.stat.czxid) for name, marker, topic in found if marker and topic]
+    return [name for name, marked, created in there if marked < created]
 
 
 def remove(names: Sequence[str]) -> Rounds[None]:

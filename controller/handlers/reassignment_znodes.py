@@ -75,7 +75,7 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
     def mend(pending: list[str]) -> Rounds[list[str]]:
         yield from _create_root()
         found = yield from _find(context, pending)
-        writes = {name: ops for name in pending if (ops := _mending(name, found[name]))}
+        writes = {name: ops for name in pending if (ops := _mending(context, name, found[name]))}
         outcome = yield from attempt("identify", [Step(writes=(op,)) for op in chain(*writes.values())])
         rejected = {op for step in outcome.rejected for op in step.writes}
         closed.update(name for name, ops in writes.items() if not rejected.isdisjoint(ops))
@@ -114,21 +114,33 @@ def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, 
     return found
 
 
-def _mending(name: str, found: _Found) -> list[Op]:
+def _mending(context: ControllerContext, name: str, found: _Found) -> list[Op]:
     """Return the writes that correct a topic's znodes, in order of execution; none if we may not list them all."""
     if found.others is None:
         return []
     parent = paths.topic_reassignments(name)
-    missing = [tp for tp, znode in found.moving.items() if znode is None]
-    writes: list[Op] = [Delete(path) for path in found.others]
+    stale = [tp for tp, znode in found.moving.items() if znode is not None and not _fits(context, tp, znode)]
+    missing = [tp for tp, znode in found.moving.items() if znode is None or tp in stale]
+    writes: list[Op] = [Delete(path) for path in (*found.others, *map(paths.reassignment, stale))]
     if found.moving and found.parent is None:
         writes.append(Create(parent))
     elif not found.moving and found.parent is not None:
         writes.append(Delete(parent))
     writes += [Create(paths.reassignment(tp)) for tp in missing]
     if writes:
-        log.info("znodes of reassignments corrected", topic=name, created=len(missing), removed=len(found.others))
+        removed = len(found.others) + len(stale)
+        log.info("znodes of reassignments corrected", topic=name, created=len(missing), removed=removed)
     return writes
+
+
+def _fits(context: ControllerContext, tp: TopicPartition, znode: Znode) -> bool:
+    """Return whether a znode may be that of a partition's present reassignment.
+
+    Kafka's controller keeps no such znodes: if it has ended a reassignment and begun another, the original replicas are
+    others than those of the znode.
+    """
+    original = _identity(tp, znode).original
+    return not original or set(original) == set(context.assignment(tp).origin_replicas)
 
 
 def _create_root() -> Rounds[None]:

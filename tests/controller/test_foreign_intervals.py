@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import PartitionModifications, ReplicasDeleted, TopicChange
+from controller.events import PartitionModifications, ReplicasDeleted, TopicChange, TopicDeletion
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.election_results import Won
@@ -16,6 +17,7 @@ from controller.node.candidacy import AmongKafka
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.deletions import create, deleted, replica, strays
 from tests.kit import kafka_registrations
+from transport.errors import ErrorCode
 from transport.metadata import EPOCH_DURING_DELETE, Listener, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Set
@@ -143,3 +145,52 @@ async def test_a_topic_that_is_repaired_later_keeps_its_replicas(kafka: Bench) -
     await kafka.handle(PartitionModifications("orders"))
     assert kafka.context.leadership[TP].leader == 3
     assert kafka.seen.stopped(delete=True) == set()
+
+
+async def mark(bench: Bench) -> None:
+    await bench.store.multi([Create(paths.delete_topic("orders"))])
+
+
+async def test_a_marker_that_is_older_than_its_topic_deletes_nothing(kafka: Bench) -> None:
+    await give_to_kafka(kafka)
+    await mark(kafka)
+    await recreate(kafka, LATER, 1, 2)
+    await take_office(kafka)
+    assert kafka.context.leadership[TP].leader == 1
+    assert kafka.context.deletions == {}
+    assert await kafka.read(paths.delete_topic("orders")) is None
+    await mark(kafka)
+    await kafka.handle(TopicDeletion())
+    assert list(kafka.context.deletions) == ["orders"]
+
+
+async def test_a_deletion_that_was_begun_before_is_ended(kafka: Bench) -> None:
+    await mark(kafka)
+    await give_to_kafka(kafka)
+    await take_office(kafka)
+    assert list(kafka.context.deletions) == ["orders"]
+
+
+async def test_another_move_than_that_before_is_cancelled_as_what_it_is(kafka: Bench) -> None:
+    await kafka.move(TP, (2, 3))
+    before = kafka.context.reassigning[TP]
+    assert before.original == (1, 2)
+    await give_to_kafka(kafka)
+    await kafka.change_topic("orders", 0, ReplicaAssignment((2, 1, 3), (1,), (3,)))
+    state = await kafka.read_state(TP)
+    await kafka.write_state(TP, evolve(state, leader=2, isr=(2, 3)))
+    await take_office(kafka)
+    now = kafka.context.reassigning[TP]
+    assert now.original == ()
+    assert now.czxid > before.czxid
+    assert (await kafka.move(TP, None)).error is ErrorCode.NONE
+    assert await kafka.read_assignment(TP) == ReplicaAssignment((2, 3))
+
+
+async def test_a_move_that_goes_on_keeps_its_identity_and_its_original_replicas(kafka: Bench) -> None:
+    await kafka.move(TP, (3, 2))
+    before = kafka.context.reassigning[TP]
+    await give_to_kafka(kafka)
+    await take_office(kafka)
+    assert kafka.context.reassigning[TP] == before
+    assert kafka.context.reassigning[TP].original == (1, 2)
