@@ -32,6 +32,7 @@ APIS: Final = (
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeLogDirs",
+    "DescribeQuorum",
     "DescribeTopicPartitions",
     "ElectLeaders",
     "IncrementalAlterConfigs",

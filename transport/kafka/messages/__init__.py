@@ -48,6 +48,8 @@ from transport.kafka.messages.describe_configs_request import DescribeConfigsReq
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResponse as DescribeConfigsResponse
 from transport.kafka.messages.describe_log_dirs_request import DescribeLogDirsRequest as DescribeLogDirsRequest
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResponse as DescribeLogDirsResponse
+from transport.kafka.messages.describe_quorum_request import DescribeQuorumRequest as DescribeQuorumRequest
+from transport.kafka.messages.describe_quorum_response import DescribeQuorumResponse as DescribeQuorumResponse
 from transport.kafka.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest as DescribeTopicPartitionsRequest,
 )
