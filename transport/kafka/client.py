@@ -41,12 +41,20 @@ def _unpack(payload: bytes) -> tuple[int, bytes]:
 class KafkaConnection:
     """A connection to one Kafka server, which sends and returns Kafka's own messages."""
 
-    def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str, login: SaslLogin | None = None) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        *,
+        peer: str,
+        client_id: str,
+        login: SaslLogin | None = None,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
         """Take over a stream; `peer` is the name of the other end in errors. Call `negotiate` first.
 
         With a `login`, the client logs in by SASL, and does so again before the server ends its session.
         """
-        self._exchange = Exchange(stream, peer, _unpack, max_answer_bytes=MAX_ANSWER_BYTES)
+        self._exchange = Exchange(stream, peer, _unpack, max_answer_bytes=max_answer_bytes)
         self._peer = peer
         self._client_id = client_id
         self._offered: Mapping[int, Versions] = {}
