@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from controller.model.context import ControllerContext
 from controller.model.facts import Replica
-from controller.progress.rate_window import RateWindow
+from controller.model.rate_window import RateWindow
 from transport.errors import ErrorCode
 from transport.messages import UNKNOWN, LogDir, LogDirReplica
 from transport.metadata import NEVER_LED, BrokerRegistration, TopicPartition

@@ -10,8 +10,8 @@ from hypothesis import example, given, strategies as st
 from msgspec.structs import replace
 
 from controller.events import BrokerChange, ReassignmentProgress
+from controller.model.rate_window import WINDOW_SECONDS, RateWindow
 from controller.node import alarms
-from controller.progress.rate_window import WINDOW_SECONDS, RateWindow
 from controller.progress.report import Totals, totals, waits_for, with_progress
 from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS, Moves, MoveTracker, MovingPartition, moves_of
 from tests.controller.conftest import TP, Bench
