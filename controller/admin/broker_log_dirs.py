@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from transport.errors import ApiError
+from transport.kafka.reading import Volume
 from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir
 from transport.network import Network
 from transport.wire import WireError, open_connection
@@ -15,10 +16,14 @@ from transport.wire import WireError, open_connection
 
 @frozen
 class BrokerLogDirs:
-    """A broker's log directories as it described them, or in `fault` why there is no answer."""
+    """A broker's log directories as it described them, or in `fault` why there is no answer.
+
+    `volumes` has what is known of the file system of each directory, by its path: Kafka's brokers tell it.
+    """
 
     log_dirs: tuple[LogDir, ...] = ()
     fault: str = ""
+    volumes: Mapping[str, Volume] = field(factory=dict)
 
 
 async def ask_log_dirs(

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import frozen
 
-from controller.admin.client import AdminClient
+from controller.admin.cluster_admin import ClusterAdmin
 from transport.dynamic_configs import (
     FOLLOWER_RATE_BEFORE_MOVES,
     FOLLOWER_REPLICAS_OF_MOVES,
@@ -82,7 +82,7 @@ def replicas_of(
 
 
 async def throttle(
-    admin: AdminClient, states: Iterable[PartitionState], targets: Mapping[TopicPartition, tuple[int, ...]], rate: int
+    admin: ClusterAdmin, states: Iterable[PartitionState], targets: Mapping[TopicPartition, tuple[int, ...]], rate: int
 ) -> None:
     """Throttle moves to `rate` bytes per second, before they begin or in progress. Raises ApiError, WireError."""
     wanted = replicas_of(states, targets)
@@ -94,7 +94,7 @@ async def throttle(
     await _alter(admin, [*changes, *(_named(resource, own, wanted) for resource, own in topics.items())])
 
 
-async def lift(admin: AdminClient, over: Collection[TopicPartition]) -> bool:
+async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
     """Remove the throttle of completed moves; return whether there was one. Raises ApiError, WireError."""
     ongoing = await admin.list_partition_reassignments()
     moving = {move.tp for move in ongoing}
@@ -201,7 +201,7 @@ _IS_GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.BRO
 _OWN_SOURCES: Final = frozenset({"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"})
 
 
-async def _own(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
+async def _own(admin: ClusterAdmin, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
     """Return the own settings of topics and brokers; deleted ones are left out, as nothing remains to be removed."""
     found = await admin.describe_configs(resources) if resources else ()
     for item in found:
@@ -214,7 +214,7 @@ async def _own(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[
     }
 
 
-async def _alter(admin: AdminClient, changes: Iterable[AlterConfigsResource]) -> None:
+async def _alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource]) -> None:
     wanted = [change for change in changes if change.configs]
     for outcome in await admin.incremental_alter_configs(wanted) if wanted else ():
         if outcome.error is not ErrorCode.NONE:

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from controller.admin.client import AdminClient
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
-from transport.messages import DescribeClusterResponse, DescribedBroker
+from transport.messages import UNKNOWN, DescribeClusterResponse, DescribedBroker
 
 _FACTS = (
     *("controller_epoch", "topics", "topics_being_deleted", "partitions", "offline", "under_replicated"),
@@ -28,7 +27,7 @@ def cluster() -> None:
 @cluster_options
 def describe(cluster: Cluster, output: str) -> None:
     """Show the controller, the brokers, and counts of partitions."""
-    found = cluster.ask(AdminClient.describe_cluster)
+    found = cluster.ask(lambda admin: admin.describe_cluster())
     brokers = [_broker(broker) for broker in found.brokers]
     if output != "table":
         print_document({**_summary(found), "brokers": brokers}, output)
@@ -40,8 +39,14 @@ def describe(cluster: Cluster, output: str) -> None:
 
 def _summary(found: DescribeClusterResponse) -> dict[str, Any]:
     controller = found.controller
-    named = {"controller": controller.id, "controller_address": f"{controller.host}:{controller.port}"}
-    return named | {name: getattr(found, name) for name in _FACTS}
+    at = f"{controller.host}:{controller.port}" if controller.host else None
+    named = {"controller": _known(controller.id), "controller_address": at}
+    return named | {name: _known(getattr(found, name)) for name in _FACTS}
+
+
+def _known(value: object) -> object:
+    """Return a value, None for one that the cluster does not tell."""
+    return None if value == UNKNOWN else value
 
 
 def _broker(broker: DescribedBroker) -> dict[str, Any]:
@@ -49,7 +54,7 @@ def _broker(broker: DescribedBroker) -> dict[str, Any]:
         "id": broker.endpoint.id,
         "address": f"{broker.endpoint.host}:{broker.endpoint.port}",
         "rack": broker.endpoint.rack,
-        "epoch": broker.epoch,
+        "epoch": _known(broker.epoch),
         "leaders": broker.leaders,
         "replicas": broker.replicas,
         "state": "shutting down" if broker.is_shutting_down else "live",

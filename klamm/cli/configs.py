@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from controller.admin.client import AdminClient
+from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import check_text
 from klamm.cli.output import print_document, print_table
@@ -109,7 +109,7 @@ def alter(
     if not changes:
         raise click.UsageError("name the changes with --add-config or --delete-config")
 
-    async def work(admin: AdminClient) -> None:
+    async def work(admin: ClusterAdmin) -> None:
         [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
         _require_success(outcome.error, outcome.message)
         click.echo(f"altered the settings of {_entity(resource)}")
@@ -118,7 +118,7 @@ def alter(
     cluster.ask(work)
 
 
-async def _warn_of_absence(admin: AdminClient, resource: ConfigResource) -> None:
+async def _warn_of_absence(admin: ClusterAdmin, resource: ConfigResource) -> None:
     """Warn if a broker is not registered: it may be down, or a mistake. Its settings are stored, as in Kafka."""
     if resource.type is not ConfigResourceType.BROKER or not resource.name:
         return

@@ -9,56 +9,26 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import click
-import trio
 from attrs import frozen
 
-from controller.admin.active_controller import Address, ClusterUnreachable
+from controller.admin.active_controller import Address
 from controller.admin.client import AdminClient, open_admin
+from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.kafka_admin import open_kafka_admin
 from controller.admin.move_admin import MoveAdmin
+from controller.admin.recognition import Protocol, recognize
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.running import parse_addresses, patience_option, run, with_options
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
 from transport.security.settings import read_security
 from transport.store.security import OPEN, security_of_environment
-from transport.wire import NotServed, Untrusted, WireError, open_connection
 from transport.wire.secured import secured
 
 A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
-DOUBT_SECONDS: Final = 2.0
-"""The seconds after which an address that has neither answered nor failed counts as served."""
-
-_NAME_OTHERS: Final = "name brokers or controllers with --bootstrap-server"
-
-
-async def require_served(addresses: Sequence[Address], network: Network) -> None:
-    """Return as soon as a broker or controller answers at one of the addresses, or may still do so.
-
-    Raises ClusterUnreachable if it is certain that none of the addresses has one, so that waiting would not help: the
-    host is unknown, nothing listens, or something else does.
-    """
-    faults: dict[Address, NotServed] = {}
-
-    async def look(address: Address) -> None:
-        try:
-            async with open_connection(network, *address, client_id="klamm", connect_timeout=DOUBT_SECONDS):
-                nursery.cancel_scope.cancel()
-        except NotServed as fault:
-            faults[address] = fault
-        except WireError:
-            return
-
-    async with trio.open_nursery() as nursery:
-        for address in dict.fromkeys(addresses):
-            nursery.start_soon(look, address)
-    if len(faults) == len(set(addresses)):
-        said = "; ".join(str(faults[address]) for address in dict.fromkeys(addresses))
-        is_trust = any(isinstance(fault, Untrusted) for fault in faults.values())
-        cure = "name the security of the cluster with --command-config" if is_trust else _NAME_OTHERS
-        raise ClusterUnreachable(f"{said}: {cure}")
 
 
 @frozen
@@ -71,21 +41,26 @@ class Cluster:
     network: Network
 
     @asynccontextmanager
-    async def open_admin(self) -> AsyncIterator[AdminClient]:
-        """Open an admin client of the cluster. Raises ClusterUnreachable at once if no address can work."""
+    async def open_admin(self) -> AsyncIterator[ClusterAdmin]:
+        """Open an admin client for the protocol of the cluster. Raises ClusterUnreachable if no address can work."""
         bootstrap = parse_addresses(self.bootstrap_server)
-        if self.zookeeper is None:
-            await require_served(bootstrap, self.network)
-        async with open_admin(
+        if self.zookeeper is None and await recognize(bootstrap, self.network) is Protocol.KAFKA:
+            async with open_kafka_admin(self.network, bootstrap, self.timeout) as kafka:
+                yield kafka
+            return
+        async with self._open_own(bootstrap) as admin:
+            yield admin
+
+    def _open_own(self, bootstrap: Sequence[Address]) -> AbstractAsyncContextManager[AdminClient]:
+        return open_admin(
             network=self.network,
             bootstrap=bootstrap,
             zookeeper_connect=self.zookeeper,
             zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
             timeout=self.timeout,
-        ) as admin:
-            yield admin
+        )
 
-    def ask(self, question: Callable[[AdminClient], Awaitable[T]]) -> T:
+    def ask(self, question: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
         """Open an admin client, and return what `question` returns; errors are reported as by `run`."""
         return run(partial(_answer, self.open_admin, question))
 
@@ -95,9 +70,9 @@ class Cluster:
 
     @asynccontextmanager
     async def open_moves(self) -> AsyncIterator[MoveAdmin]:
-        """Open a client for moves: of the controller, or of ZooKeeper if Apache Kafka's own controller is active."""
+        """Open a client for moves: as `open_admin`, or of ZooKeeper if Apache Kafka's own controller is active."""
         async with self.open_admin() as admin:
-            if admin.store is None or not await is_led_by_kafka(admin.store):
+            if not isinstance(admin, AdminClient) or admin.store is None or not await is_led_by_kafka(admin.store):
                 yield admin
                 return
             async with open_znode_moves(admin.store, self.timeout) as moves:

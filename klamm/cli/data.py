@@ -10,7 +10,8 @@ import click
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.admin.active_controller import Address
-from klamm.cli.connect import DEFAULT_BOOTSTRAP, command_config_option, network_of, require_served
+from controller.admin.recognition import Protocol, recognize
+from klamm.cli.connect import DEFAULT_BOOTSTRAP, command_config_option, network_of
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
@@ -73,7 +74,9 @@ def _run(
 
     async def with_brokers() -> T:
         bootstrap = parse_addresses(bootstrap_server)
-        await require_served(bootstrap, network)
+        if await recognize(bootstrap, network) is Protocol.KAFKA:
+            text = f"{bootstrap_server} is Apache Kafka: this command is for Klamm's brokers, use a client of Kafka's"
+            raise click.ClickException(text)
         try:
             return await work(network, bootstrap)
         except GaveUp as error:

@@ -21,7 +21,6 @@ from broker.meta_properties import WrongLogDir
 from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
-from controller.admin.client import AdminClient
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
 from controller.node.controller_election import refuse_foreign
@@ -244,7 +243,7 @@ async def _leave(started: Sequence[BrokerHandle]) -> None:
 @cluster_options
 def list_brokers(cluster: Cluster, output: str) -> None:
     """List the live brokers, with their numbers of leaders and replicas."""
-    metadata = cluster.ask(AdminClient.read_metadata)
+    metadata = cluster.ask(lambda admin: admin.read_metadata())
     rows = [
         {
             "id": b.id,

@@ -14,7 +14,7 @@ import trio
 from click.core import ParameterSource
 
 from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
-from controller.admin.client import AdminClient
+from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
@@ -72,7 +72,7 @@ def create(
     assignment = _parse_assignment(replica_assignment)
     new = NewTopic(name, partitions, replication_factor, assignment, _parse_configs(configs))
 
-    async def work(admin: AdminClient) -> None:
+    async def work(admin: ClusterAdmin) -> None:
         _require_done((await admin.create_topics([new])).topics)
         click.echo(f"created topic {name}")
         await _warn_of_too_few(admin, name, min(map(len, assignment), default=replication_factor))
@@ -80,7 +80,7 @@ def create(
     cluster.ask(work)
 
 
-async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None:
+async def _warn_of_too_few(admin: ClusterAdmin, name: str, replicas: int) -> None:
     """Warn if a topic has fewer replicas than min.insync.replicas requires; Kafka creates such a topic too."""
     resource, settings = ConfigResource(ConfigResourceType.TOPIC, name), {}
     # The topic has been created, so a failure to read its settings is not reported.

@@ -25,6 +25,9 @@ _RESPONSE_TYPES: Final = (int, int)
 _SMALL: Final = 16 * 1024
 """The most bytes of a payload that is scanned to its end, which takes less time than to stop at the body."""
 
+_KAFKAS_API_VERSIONS: Final = b"\x00\x12"
+"""The key of ApiVersions in the header of a request of Kafka's."""
+
 _ShortText = Annotated[str, Meta(max_length=MAX_CLIENT_ID_BYTES // 4)]
 _SMALL_REQUEST: Final = Decoder(tuple[int, int, int, _ShortText, Raw])
 _SMALL_RESPONSE: Final = Decoder(tuple[int, int, Raw])
@@ -66,6 +69,14 @@ class ResponseEnvelope:
     def unpack(cls, payload: bytes) -> ResponseEnvelope:
         """Unpack the payload of a frame except its body. Raises CodecError."""
         return cls(*(_open_small(payload, _SMALL_RESPONSE) or _open(payload, _RESPONSE_TYPES)))
+
+
+def is_kafkas(payload: bytes) -> bool:
+    """Return whether a payload is Kafka's question for versions, which comes from a client that tries both protocols.
+
+    Its first byte, 0, would be a number in ours.
+    """
+    return payload.startswith(_KAFKAS_API_VERSIONS)
 
 
 def _close(header: Sequence[int | str], body: bytes) -> bytes:

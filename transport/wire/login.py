@@ -29,7 +29,7 @@ from transport.security.sasl import (
     SaslServer,
 )
 from transport.wire.codec import decode, encode
-from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
+from transport.wire.envelope import RequestEnvelope, ResponseEnvelope, is_kafkas
 from transport.wire.errors import CodecError, FrameError
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
@@ -128,7 +128,7 @@ async def admit(stream: trio.abc.Stream, server: SaslServer) -> Principal | None
 async def _receive(frames: FrameStream) -> RequestEnvelope | None:
     try:
         payload = await frames.receive()
-        return None if payload is None else RequestEnvelope.unpack(payload)
+        return None if payload is None or is_kafkas(payload) else RequestEnvelope.unpack(payload)
     except (CodecError, FrameError) as error:
         raise _no_login(error) from None
 

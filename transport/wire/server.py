@@ -18,7 +18,7 @@ from transport.security.peers import peer_of
 from transport.security.principal import ANONYMOUS, Principal
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import encode
-from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
+from transport.wire.envelope import RequestEnvelope, ResponseEnvelope, is_kafkas
 from transport.wire.errors import CodecError, FrameError, FrameTooLarge
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import MAX_FRAME_BYTES, frame
@@ -113,6 +113,8 @@ async def _answer_all(
 
     try:
         while (payload := await frames.receive()) is not None:
+            if is_kafkas(payload):
+                return
             request = RequestEnvelope.unpack(payload)
             respond = partial(_respond, find, request, max_frame_bytes)
             may_wait = gives_up and request.api_key != _VERSIONS

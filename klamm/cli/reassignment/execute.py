@@ -14,7 +14,7 @@ import trio
 from attrs import define, evolve, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
-from controller.admin.client import AdminClient
+from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option
@@ -228,7 +228,7 @@ class Execution:
         moved = [item.tp for item in outcomes if item.outcome in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN}]
         kept = [tp for tp in moved if states[tp].leader in self.targets[tp][1:]]
         if kept:
-            ours = isinstance(self.admin, AdminClient)
+            ours = isinstance(self.admin, ClusterAdmin)
             elect = "klamm leader elect --election-type preferred" if ours else KAFKAS_ELECTION
             click.echo(
                 f"{len(kept):,} of {len(outcomes):,} partitions keep a leader that is not the first of their new "

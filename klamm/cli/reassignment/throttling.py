@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import click
 
 from controller.admin import move_throttles
-from controller.admin.client import AdminClient
+from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from klamm.cli.names import RATE
 from klamm.cli.reassignment.files import Targets
@@ -28,12 +28,12 @@ async def begin(admin: MoveAdmin, states: Iterable[PartitionState], targets: Tar
 
     Raises click.ClickException if Kafka's own controller is active.
     """
-    if not isinstance(admin, AdminClient):
+    if not isinstance(admin, ClusterAdmin):
         raise click.ClickException("Kafka's own controller is active: throttle its brokers with kafka-configs")
     await move_throttles.throttle(admin, states, targets, rate)
 
 
 async def end(admin: MoveAdmin, partitions: Collection[TopicPartition]) -> None:
     """Lift the throttles of those partitions whose moves are over."""
-    if isinstance(admin, AdminClient) and await move_throttles.lift(admin, partitions):
+    if isinstance(admin, ClusterAdmin) and await move_throttles.lift(admin, partitions):
         click.echo("the throttle of moves that are over was lifted", err=True)

@@ -1,0 +1,172 @@
+"""Which node of a cluster of Kafka's is asked what, and what is asked again.
+
+A call that only reads goes to any node, and to the next one if that does not answer. What only the controller does goes
+to the node that the others name as controller: under KRaft any broker, which passes the request on. A change whose
+answer was lost is not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import trio
+from attrs import define, field
+
+from controller.admin.active_controller import (
+    MAX_RETRY_SECONDS,
+    RETRY_SECONDS,
+    Address,
+    ClusterUnreachable,
+    OutcomeUnknown,
+)
+from transport.errors import ApiError, ErrorCode
+from transport.kafka.calls import Call
+from transport.kafka.node_pool import NodePool, open_node_pool
+from transport.kafka.reading import metadata
+from transport.messages import MetadataResponse
+from transport.network import Network
+from transport.wire import ConnectionBroken, RequestTimedOut, Untrusted, WireError
+
+R = TypeVar("R")
+
+ATTEMPT_SECONDS: Final = 10.0
+"""The time that one node has to answer a question, before another one is asked."""
+
+_ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
+_NOTHING_WAS_DONE: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED})
+
+
+@define(eq=False)
+class KafkaCluster:
+    """The nodes of a cluster, found through those at `bootstrap`; `timeout` limits each call, in seconds."""
+
+    pool: NodePool
+    bootstrap: Sequence[Address]
+    timeout: float
+    _brokers: dict[int, Address] = field(factory=dict, init=False)
+    _controller: int | None = field(default=None, init=False)
+
+    @property
+    def timeout_ms(self) -> int:
+        """The time limit as requests carry it."""
+        return round(self.timeout * 1000)
+
+    async def ask(self, call: Call[R]) -> R:
+        """Ask nodes in turn until one answers. Raises ClusterUnreachable, ApiError, WireError."""
+        return await self._ask_any(call, trio.current_time() + self.timeout)
+
+    async def ask_controller(self, call: Call[R]) -> R:
+        """Ask the controller until it answers. Raises ClusterUnreachable, ApiError, WireError."""
+        return await self._ask_controller(call, changes=False)
+
+    async def change(self, call: Call[R]) -> R:
+        """Let the controller change something. Raises OutcomeUnknown if the answer is lost, and as `ask_controller`."""
+        return await self._ask_controller(call, changes=True)
+
+    async def ask_broker(self, broker_id: int, call: Call[R], timeout: float) -> R:  # noqa: ASYNC109  of this question
+        """Ask one broker, once. Raises ApiError (BROKER_NOT_AVAILABLE) if it is not alive; WireError."""
+        return await self.pool.ask(await self._address_of(broker_id), call, min(timeout, self.timeout))
+
+    async def change_broker(self, broker_id: int, call: Call[R]) -> R:
+        """Let a broker change something. Raises OutcomeUnknown if the answer is lost, and as `ask_broker`."""
+        return await self._change(await self._address_of(broker_id), call, self.timeout)
+
+    async def change_any(self, call: Call[R]) -> R:
+        """Let any broker change something. Raises OutcomeUnknown if the answer is lost; ClusterUnreachable."""
+        await self.describe(())
+        return await self._change(next(iter(self._brokers.values())), call, self.timeout)
+
+    async def describe(self, topics: Sequence[str] | None) -> MetadataResponse:
+        """Return what a node knows of brokers and partitions. Raises ClusterUnreachable, WireError."""
+        return await self._describe(topics, trio.current_time() + self.timeout)
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    async def _describe(self, topics: Sequence[str] | None, deadline: float) -> MetadataResponse:
+        found = await self._ask_any(metadata(topics), deadline)
+        self._brokers = {one.id: (one.host, one.port) for one in found.brokers}
+        self._controller = None if found.controller is None else found.controller.id
+        return found
+
+    async def _address_of(self, broker_id: int) -> Address:
+        if broker_id not in self._brokers:
+            await self.describe(())
+        try:
+            return self._brokers[broker_id]
+        except KeyError:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not alive") from None
+
+    async def _find_controller(self, deadline: float) -> Address:
+        while self._controller not in self._brokers:
+            await self._describe((), deadline)
+            if self._controller is None:
+                if trio.current_time() >= deadline:
+                    raise ClusterUnreachable("the brokers know no active controller: see the logs of the brokers")
+                await trio.sleep(RETRY_SECONDS)
+        return self._brokers[self._controller]
+
+    # --- questions and changes ----------------------------------------------------------------------------------
+
+    async def _ask_any(self, call: Call[R], deadline: float) -> R:
+        pause = RETRY_SECONDS
+        while True:
+            faults: dict[Address, WireError] = {}
+            for address in dict.fromkeys((*self._brokers.values(), *self.bootstrap)):
+                left = max(deadline - trio.current_time(), 0)
+                try:
+                    return await self.pool.ask(address, call, min(left, ATTEMPT_SECONDS))
+                except Untrusted:
+                    raise
+                except _ANSWER_IS_LOST as error:
+                    faults[address] = error
+            if trio.current_time() + pause >= deadline:
+                why = "; ".join(map(str, faults.values()))
+                raise ClusterUnreachable(f"no broker of Kafka's answers: {why}")
+            await trio.sleep(pause)
+            pause = min(2 * pause, MAX_RETRY_SECONDS)
+
+    async def _ask_controller(self, call: Call[R], *, changes: bool) -> R:
+        deadline, pause = trio.current_time() + self.timeout, RETRY_SECONDS
+        while True:
+            address = await self._find_controller(deadline)
+            left = max(deadline - trio.current_time(), 0)
+            try:
+                if changes:
+                    return await self._change(address, call, left)
+                return await self.pool.ask(address, call, min(left, ATTEMPT_SECONDS))
+            except _ANSWER_IS_LOST as error:
+                fault: Exception = error
+            except ApiError as error:
+                if error.code not in _NOTHING_WAS_DONE:
+                    raise
+                fault = error
+            self._controller = None
+            if trio.current_time() + pause >= deadline:
+                raise fault
+            await trio.sleep(pause)
+            pause = min(2 * pause, MAX_RETRY_SECONDS)
+
+    async def _change(self, address: Address, call: Call[R], seconds: float) -> R:
+        """Send a change once. Raises ConnectionBroken if it was certainly not sent, OutcomeUnknown if it may have been.
+
+        It gets a connection of its own: the end of one that was idle would look like a lost answer.
+        """
+        await self.pool.drop(address)
+        await self.pool.connected(address, min(seconds, ATTEMPT_SECONDS))
+        try:
+            return await self.pool.ask(address, call, seconds)
+        except _ANSWER_IS_LOST as error:
+            raise OutcomeUnknown(f"{error}; it may have been done or not: look before you ask again") from error
+
+
+@asynccontextmanager
+async def open_kafka_cluster(
+    network: Network,
+    bootstrap: Sequence[Address],
+    timeout: float,  # noqa: ASYNC109  of each call
+) -> AsyncIterator[KafkaCluster]:
+    """Keep connections to the nodes of a cluster of Kafka's for the block."""
+    async with open_node_pool(network, "klamm-admin") as pool:
+        yield KafkaCluster(pool, bootstrap, timeout)

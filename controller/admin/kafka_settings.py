@@ -1,0 +1,170 @@
+"""The settings of topics and brokers in a cluster of Kafka's.
+
+Any broker knows those of topics and the default of all brokers, and only a broker itself knows its own.
+
+Two kinds of records that moves make there of throttles have another form than in clusters of ours. Kafka lets topics
+have no settings but its own, so it is not recorded which throttled replicas a move has added: all that are named one by
+one count as added by moves, as they do for Kafka's tools, and a topic whose replicas are all throttled ("*") is left as
+it is. Brokers may have any settings, but Kafka does not tell the values of those that it does not know: the earlier
+rate of a broker is part of the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import trio
+from msgspec.structs import replace
+
+from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster
+from transport.dynamic_configs import (
+    ALL_REPLICAS,
+    FOLLOWER_RATE_BEFORE_MOVES,
+    FOLLOWER_REPLICAS_OF_MOVES,
+    FOLLOWER_THROTTLED_REPLICAS,
+    LEADER_RATE_BEFORE_MOVES,
+    LEADER_REPLICAS_OF_MOVES,
+    LEADER_THROTTLED_REPLICAS,
+)
+from transport.errors import ApiError, ErrorCode
+from transport.kafka.changing import alter_configs
+from transport.kafka.reading import configs
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    ResourceConfigs,
+    ResourceError,
+)
+from transport.metadata import number_in
+from transport.wire import WireError
+
+MOST_TOPICS: Final = 1_000
+"""The number of topics whose settings one request asks for. A topic has about forty."""
+
+_OF_MOVES: Final = {
+    LEADER_THROTTLED_REPLICAS: LEADER_REPLICAS_OF_MOVES,
+    FOLLOWER_THROTTLED_REPLICAS: FOLLOWER_REPLICAS_OF_MOVES,
+}
+_BEFORE_MOVES: Final = (LEADER_RATE_BEFORE_MOVES, FOLLOWER_RATE_BEFORE_MOVES)
+_SET: Final = "set"
+"""The value of a setting whose name says everything."""
+
+_ONLY_ITSELF: Final = "Kafka takes and tells the settings of a broker only at this broker"
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+async def describe(
+    cluster: KafkaCluster, resources: Sequence[ConfigResource], names: Sequence[str] | None = None
+) -> tuple[ResourceConfigs, ...]:
+    """Return the settings in effect, all or those named. A broker that does not answer has an error instead."""
+    found: dict[ConfigResource, ResourceConfigs] = {}
+    anywhere = [one for one in resources if _broker_of(one) is None]
+    for start in range(0, len(anywhere), MOST_TOPICS):
+        answer = await cluster.ask(configs(anywhere[start : start + MOST_TOPICS], names))
+        found |= {one.resource: _with_moves(one) for one in answer}
+
+    async def ask(resource: ConfigResource, broker_id: int) -> None:
+        try:
+            [told] = await cluster.ask_broker(broker_id, configs([resource], names), ATTEMPT_SECONDS)
+            found[resource] = replace(told, entries=tuple(map(_with_value, told.entries)))
+        except (ApiError, WireError) as error:
+            found[resource] = ResourceConfigs(resource, (), *_absence(broker_id, error))
+
+    async with trio.open_nursery() as nursery:
+        for resource in resources:
+            if (broker_id := _broker_of(resource)) is not None:
+                nursery.start_soon(ask, resource, broker_id)
+    return tuple(found[resource] for resource in resources if resource in found)
+
+
+def _broker_of(resource: ConfigResource) -> int | None:
+    """Return the id of the broker that has to be asked; None for any."""
+    return number_in(resource.name) if resource.type is ConfigResourceType.BROKER else None
+
+
+def _absence(broker_id: int, error: ApiError | WireError) -> tuple[ErrorCode, str]:
+    if isinstance(error, ApiError) and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+        return error.code, error.message
+    why = f"broker {broker_id} is not alive" if isinstance(error, ApiError) else str(error)
+    return ErrorCode.BROKER_NOT_AVAILABLE, f"{why}: {_ONLY_ITSELF}"
+
+
+def _with_moves(told: ResourceConfigs) -> ResourceConfigs:
+    """Add to a topic's settings those that say which throttled replicas moves have added."""
+    if told.resource.type is not ConfigResourceType.TOPIC:
+        return told
+    return replace(told, entries=(*told.entries, *_of_moves(told.entries)))
+
+
+def _of_moves(entries: Iterable[ConfigEntry]) -> Iterator[ConfigEntry]:
+    for entry in entries:
+        name = _OF_MOVES.get(entry.name)
+        if name is not None and entry.value not in ("", ALL_REPLICAS):
+            yield ConfigEntry(name, entry.value, entry.source)
+
+
+def _with_value(entry: ConfigEntry) -> ConfigEntry:
+    """Return a broker's setting; the value of an earlier rate is taken from its name."""
+    for name in _BEFORE_MOVES:
+        if entry.name.startswith(f"{name}."):
+            return ConfigEntry(name, entry.name.removeprefix(f"{name}."), entry.source)
+    return entry
+
+
+# --- changing ---------------------------------------------------------------------------------------------------
+
+
+async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
+    """Change settings. Raises OutcomeUnknown if an answer is lost."""
+    found: dict[ConfigResource, ResourceError] = {}
+    wanted = [_without_moves(one) for one in resources]
+    anywhere = [one for one in wanted if _broker_of(one.resource) is None]
+    if anywhere:
+        found |= {one.resource: one for one in await cluster.change_any(alter_configs(anywhere))}
+    for one in wanted:
+        broker_id = _broker_of(one.resource)
+        if broker_id is not None:
+            found[one.resource] = await _alter_broker(cluster, broker_id, one)
+    return tuple(found[one.resource] for one in resources if one.resource in found)
+
+
+async def _alter_broker(cluster: KafkaCluster, broker_id: int, wanted: AlterConfigsResource) -> ResourceError:
+    try:
+        changes = await _with_names(cluster, broker_id, wanted)
+        [answer] = await cluster.change_broker(broker_id, alter_configs([changes]))
+    except ApiError as error:
+        return ResourceError(wanted.resource, *_absence(broker_id, error))
+    return answer
+
+
+async def _with_names(cluster: KafkaCluster, broker_id: int, wanted: AlterConfigsResource) -> AlterConfigsResource:
+    """Return changes that have the values of earlier rates in their names."""
+    gone = [one.name for one in wanted.configs if _is_record(one) and one.operation is ConfigOperation.DELETE]
+    kept = [one for one in wanted.configs if not _is_record(one)]
+    new = [AlterableConfig(f"{one.name}.{one.value}", one.operation, _SET) for one in wanted.configs if _is_new(one)]
+    old: list[AlterableConfig] = []
+    if gone:
+        [told] = await cluster.ask_broker(broker_id, configs([wanted.resource]), ATTEMPT_SECONDS)
+        names = [entry.name for entry in told.entries if _with_value(entry).name in gone]
+        old = [AlterableConfig(name, ConfigOperation.DELETE) for name in names]
+    return replace(wanted, configs=(*kept, *new, *old))
+
+
+def _is_record(change: AlterableConfig) -> bool:
+    return change.name in _BEFORE_MOVES
+
+
+def _is_new(change: AlterableConfig) -> bool:
+    return _is_record(change) and change.operation is ConfigOperation.SET
+
+
+def _without_moves(wanted: AlterConfigsResource) -> AlterConfigsResource:
+    kept = tuple(one for one in wanted.configs if one.name not in _OF_MOVES.values())
+    return replace(wanted, configs=kept)

@@ -1,0 +1,303 @@
+"""The admin client of Kafka's clusters: which node it asks, what it repeats, and what it puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
+from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.kafka_admin import open_kafka_admin
+from controller.admin.kafka_summary import counted
+from tests.kafka.scripted_nodes import HOST, Answer, ScriptedNodes, scripted_nodes
+from transport.errors import ErrorCode
+from transport.kafka import messages as kafka
+from transport.kafka.messages.alter_partition_reassignments_response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from transport.kafka.messages.create_topics_response import CreatableTopicResult
+from transport.kafka.messages.delete_topics_response import DeletableTopicResult
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResult
+from transport.kafka.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from transport.kafka.messages.elect_leaders_response import PartitionResult, ReplicaElectionResult
+from transport.kafka.messages.list_partition_reassignments_response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from transport.kafka.schema import Message
+from transport.messages import (
+    UNKNOWN,
+    BrokerEndpoint,
+    ElectionType,
+    MetadataResponse,
+    NewTopic,
+    PartitionError,
+    PartitionState,
+    TopicError,
+)
+from transport.metadata import LEADER_DURING_DELETE, TopicPartition
+from transport.network import TcpNetwork
+from transport.zookeeper_server import free_port
+
+TP = TopicPartition("orders", 0)
+CREATED = kafka.CreateTopicsResponse(topics=(CreatableTopicResult("orders"),))
+NEW = NewTopic("orders", 1, 1)
+NO_MOVES = kafka.ListPartitionReassignmentsResponse()
+
+
+def moving(*replicas: int, adding: int, removing: int) -> kafka.ListPartitionReassignmentsResponse:
+    """Return a reassignment of the partition."""
+    move = OngoingPartitionReassignment(0, replicas, (adding,), (removing,))
+    return kafka.ListPartitionReassignmentsResponse(topics=(OngoingTopicReassignment("orders", (move,)),))
+
+
+def logs(*sizes: int) -> kafka.DescribeLogDirsResponse:
+    """Return the log directory of a broker with logs of partitions from 0 on."""
+    partitions = tuple(DescribeLogDirsPartition(number, size) for number, size in enumerate(sizes))
+    topics = (DescribeLogDirsTopic("orders", partitions),) if sizes else ()
+    return kafka.DescribeLogDirsResponse(results=(DescribeLogDirsResult(0, "/data", topics, 100, 40),))
+
+
+def no_settings(request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
+    """Return that the client may not see settings."""
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    refused = (DescribeConfigsResult(code, "no", one.resource_type, one.resource_name) for one in request.resources)
+    return kafka.DescribeConfigsResponse(results=tuple(refused))
+
+
+def in_turn(
+    *answers: kafka.ListPartitionReassignmentsResponse,
+) -> Callable[[object], kafka.ListPartitionReassignmentsResponse]:
+    """Return what gives these answers one after the other, and the last one from then on."""
+    left = list(answers)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+# --- which node is asked ----------------------------------------------------------------------------------------
+
+
+async def test_a_question_goes_to_the_next_node_if_one_ends_the_connection() -> None:
+    async with scripted_nodes(1, 2) as cluster:
+        cluster.nodes[1].answers[kafka.MetadataRequest] = lambda _: None
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            found = await admin.read_metadata([])
+        assert [broker.id for broker in found.brokers] == [1, 2]
+        assert len(cluster.nodes[1].questions(kafka.MetadataRequest)) == 1
+
+
+async def test_a_cluster_without_a_node_is_unreachable() -> None:
+    port = free_port()
+    async with open_kafka_admin(TcpNetwork(), [(HOST, port)], 0.5) as admin:
+        with pytest.raises(ClusterUnreachable, match=f"no broker of Kafka's answers: .*{port}: nothing listens there"):
+            await admin.read_metadata()
+
+
+async def test_a_change_is_repeated_at_the_controller_that_took_over() -> None:
+    async with scripted_nodes(1, 2) as cluster:
+
+        def refuse(_: kafka.CreateTopicsRequest) -> kafka.CreateTopicsResponse:
+            cluster.controller = 2
+            return kafka.CreateTopicsResponse(topics=(CreatableTopicResult("orders", "", ErrorCode.NOT_CONTROLLER),))
+
+        cluster.nodes[1].answers[kafka.CreateTopicsRequest] = refuse
+        cluster.nodes[2].answers[kafka.CreateTopicsRequest] = CREATED
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            assert (await admin.create_topics([NEW])).topics == (TopicError("orders"),)
+        asked = [len(node.questions(kafka.CreateTopicsRequest)) for node in cluster.nodes.values()]
+        assert asked == [1, 1]
+
+
+async def test_a_change_whose_answer_is_lost_is_not_repeated() -> None:
+    async with scripted_nodes(1, answers={kafka.CreateTopicsRequest: lambda _: None}) as cluster:
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            with pytest.raises(OutcomeUnknown, match="it may have been done or not: look before you ask again"):
+                await admin.create_topics([NEW])
+        assert len(cluster.nodes[1].questions(kafka.CreateTopicsRequest)) == 1
+
+
+async def test_a_change_goes_to_the_next_controller_if_the_known_one_is_dead() -> None:
+    async with scripted_nodes(1, 2, answers={kafka.CreateTopicsRequest: CREATED}) as cluster:
+        cluster.controller, cluster.nodes[1].port = 1, free_port()
+
+        def elect(request: kafka.MetadataRequest) -> kafka.MetadataResponse:
+            if len(cluster.nodes[2].questions(kafka.MetadataRequest)) > 1:
+                cluster.controller = 2
+            return cluster.metadata(request)
+
+        cluster.nodes[2].answers[kafka.MetadataRequest] = elect
+        async with open_kafka_admin(TcpNetwork(), [(HOST, cluster.nodes[2].port)]) as admin:
+            assert (await admin.create_topics([NEW])).topics == (TopicError("orders"),)
+        assert len(cluster.nodes[2].questions(kafka.CreateTopicsRequest)) == 1
+
+
+async def test_connections_are_kept() -> None:
+    async with scripted_nodes(1) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+        for _ in range(3):
+            await admin.read_metadata()
+        assert cluster.nodes[1].connections == 1
+
+
+async def test_it_is_an_admin_for_all_commands() -> None:
+    async with scripted_nodes(1) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+        assert isinstance(admin, ClusterAdmin)
+
+
+# --- moves ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_broker_that_is_behind_is_asked_again_at_the_end_of_a_move() -> None:
+    async with scripted_nodes(1) as cluster:
+        node = cluster.nodes[1]
+        node.answers[kafka.ListPartitionReassignmentsRequest] = in_turn(moving(3, 1, 2, adding=3, removing=2), NO_MOVES)
+        cluster.show("orders", (3, 1, 2))
+
+        def catch_up(request: kafka.MetadataRequest) -> kafka.MetadataResponse:
+            if len(node.questions(kafka.MetadataRequest)) > 5:
+                cluster.show("orders", (3, 1))
+            return cluster.metadata(request)
+
+        node.answers[kafka.MetadataRequest] = catch_up
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            [state] = (await admin.read_metadata()).partitions
+            assert (state.replicas, state.adding_replicas, state.removing_replicas) == ((3, 1, 2), (3,), (2,))
+            [state] = (await admin.read_metadata()).partitions
+            assert (state.replicas, state.is_being_reassigned) == ((3, 1), False)
+
+
+async def test_a_move_is_described_with_the_sizes_that_its_brokers_tell() -> None:
+    async with scripted_nodes(1, 2, 3, answers={kafka.DescribeConfigsRequest: no_settings}) as cluster:
+        cluster.show("orders", (1, 2, 3), isr=(1, 2))
+        for id_, size in ((1, 800), (3, 200)):
+            cluster.nodes[id_].answers[kafka.DescribeLogDirsRequest] = logs(size)
+        listed = moving(3, 1, 2, adding=3, removing=2)
+        cluster.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = listed
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            [move] = (await admin.describe_reassignments()).values()
+        assert (move.new_replicas, move.origin_replicas, move.isr) == ((3, 1), (1, 2), (1, 2))
+        added, kept = move.progress
+        assert (added.broker, added.log_bytes, added.leader_bytes, added.in_sync) == (3, 200, 800, False)
+        assert (kept.broker, kept.log_bytes, kept.in_sync) == (1, 800, True)
+        assert (move.leader_throttle, added.throttle, move.rate, move.start_time_ms) == (UNKNOWN,) * 4
+
+
+async def test_log_directories_have_volumes_and_a_dead_broker_a_fault() -> None:
+    async with scripted_nodes(1, answers={kafka.DescribeLogDirsRequest: logs(5)}) as cluster:
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            told = await admin.describe_log_dirs([1, 7])
+        assert told[1].volumes["/data"].usable == 40
+        assert [log.size for log in told[1].log_dirs[0].replicas] == [5]
+        assert told[7].fault == "broker 7 is not alive"
+
+
+# --- elections and deletions ------------------------------------------------------------------------------------
+
+
+def reassigned(_: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+    """Return that a partition has been reassigned."""
+    rows = (ReassignablePartitionResponse(0, 0, None),)
+    return kafka.AlterPartitionReassignmentsResponse(responses=(ReassignableTopicResponse("orders", rows),))
+
+
+def elected(_: kafka.ElectLeadersRequest) -> kafka.ElectLeadersResponse:
+    """Return that a leader was there already."""
+    rows = (PartitionResult(0, ErrorCode.ELECTION_NOT_NEEDED, "it leads"),)
+    return kafka.ElectLeadersResponse(replica_election_results=(ReplicaElectionResult("orders", rows),))
+
+
+ELECTING: dict[type[Message], Answer] = {
+    kafka.AlterPartitionReassignmentsRequest: reassigned,
+    kafka.ElectLeadersRequest: elected,
+}
+
+
+async def elect(cluster: ScriptedNodes, *order: int) -> PartitionError:
+    """Elect a leader by an order, and return the outcome."""
+    async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+        [outcome] = await admin.elect_leaders(ElectionType.PREFERRED, orders={TP: order})
+    return outcome
+
+
+async def test_an_order_is_a_reassignment_and_an_election() -> None:
+    async with scripted_nodes(1, 2, answers=ELECTING) as cluster:
+        cluster.show("orders", (1, 2))
+        assert await elect(cluster, 2, 1) == PartitionError("orders", 0)
+        [asked] = cluster.nodes[1].questions(kafka.AlterPartitionReassignmentsRequest)
+        assert asked.topics[0].partitions[0].replicas == (2, 1)
+        [asked_for] = cluster.nodes[1].questions(kafka.ElectLeadersRequest)
+        assert asked_for.topic_partitions is not None
+        assert [(one.topic, one.partitions) for one in asked_for.topic_partitions] == [("orders", (0,))]
+
+
+async def test_the_order_that_is_there_is_not_written_again() -> None:
+    async with scripted_nodes(1, 2, answers=ELECTING) as cluster:
+        cluster.show("orders", (1, 2))
+        outcome = await elect(cluster, 1, 2)
+        assert outcome == PartitionError("orders", 0, ErrorCode.ELECTION_NOT_NEEDED, "it leads")
+        assert cluster.nodes[1].questions(kafka.AlterPartitionReassignmentsRequest) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "code", "text"),
+    [
+        ((3, 1), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "[3, 1] is no order of the replicas [1, 2] of orders-0"),
+        ((2, 1), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "broker 2 is not in the ISR of orders-0, which is [1]"),
+    ],
+)
+async def test_an_order_that_cannot_lead_changes_nothing(order: tuple[int, ...], code: ErrorCode, text: str) -> None:
+    async with scripted_nodes(1, 2, answers=ELECTING) as cluster:
+        cluster.show("orders", (1, 2), isr=(1,))
+        assert await elect(cluster, *order) == PartitionError("orders", 0, code, text)
+        assert cluster.nodes[1].questions(kafka.AlterPartitionReassignmentsRequest) == []
+
+
+async def test_a_deleted_topic_is_shown_until_no_broker_has_its_logs() -> None:
+    async with scripted_nodes(1, 2, answers={kafka.DescribeLogDirsRequest: logs()}) as cluster:
+        cluster.show("orders", (1, 2), (2, 1))
+
+        def delete(_: kafka.DeleteTopicsRequest) -> kafka.DeleteTopicsResponse:
+            cluster.topics.clear()
+            return kafka.DeleteTopicsResponse(responses=(DeletableTopicResult("orders"),))
+
+        cluster.nodes[1].answers[kafka.DeleteTopicsRequest] = delete
+        cluster.nodes[2].answers[kafka.DescribeLogDirsRequest] = logs(5)
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            assert (await admin.delete_topics(["orders"])).topics == (TopicError("orders"),)
+            [left] = (await admin.read_metadata(["orders"])).partitions
+            assert (left.tp, left.leader, left.offline_replicas) == (TP, LEADER_DURING_DELETE, ())
+            cluster.nodes[2].answers[kafka.DescribeLogDirsRequest] = logs()
+            assert (await admin.read_metadata(["orders"])).partitions == ()
+
+
+# --- the summary ------------------------------------------------------------------------------------------------
+
+
+def state(number: int, leader: int, isr: tuple[int, ...], topic: str = "orders") -> PartitionState:
+    """Return a partition on brokers 1 and 2."""
+    return PartitionState(topic, "", number, UNKNOWN, leader, 0, isr, UNKNOWN, (1, 2))
+
+
+def test_partitions_are_counted() -> None:
+    brokers = BrokerEndpoint(2, "b", 2), BrokerEndpoint(1, "a", 1)
+    states = (
+        state(0, 1, (1, 2)),
+        state(1, 2, (2,)),
+        state(2, -1, ()),
+        state(0, LEADER_DURING_DELETE, (), topic="old"),
+    )
+    found = counted(MetadataResponse(brokers[0], 8, brokers, states), {"orders": 2})
+    assert [(one.endpoint.id, one.leaders, one.replicas, one.epoch) for one in found.brokers] == [
+        (1, 1, 3, UNKNOWN),
+        (2, 1, 3, UNKNOWN),
+    ]
+    assert (found.topics, found.topics_being_deleted, found.partitions) == (1, 1, 3)
+    assert (found.offline, found.under_replicated, found.under_min_isr, found.without_preferred_leader) == (1, 2, 2, 2)
+
+
+def test_without_settings_it_is_unknown_how_many_isrs_are_too_small() -> None:
+    assert counted(MetadataResponse(None, 8, (), (state(0, 1, (1, 2)),)), {}).under_min_isr == UNKNOWN

@@ -1,0 +1,155 @@
+"""Throttles of moves in clusters of Kafka's, which record nothing in topics and hide values that they do not know."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from attrs import define, field
+
+from controller.admin import move_throttles
+from controller.admin.kafka_admin import KafkaAdmin, open_kafka_admin
+from tests.kafka.scripted_nodes import Answer, ScriptedNodes, scripted_nodes
+from transport.dynamic_configs import (
+    FOLLOWER_THROTTLED_RATE,
+    FOLLOWER_THROTTLED_REPLICAS,
+    LEADER_THROTTLED_RATE,
+    LEADER_THROTTLED_REPLICAS,
+)
+from transport.errors import ErrorCode
+from transport.kafka import messages as kafka
+from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
+from transport.kafka.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from transport.kafka.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
+from transport.kafka.schema import Message
+from transport.messages import (
+    AlterableConfig as Change,
+    AlterConfigsResource as Changes,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+)
+from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+
+TP = TopicPartition("orders", 0)
+KNOWN = {LEADER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_REPLICAS, LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE}
+TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
+
+
+@define
+class Settings:
+    """The settings of a cluster, as Kafka's brokers take and tell them."""
+
+    of: defaultdict[tuple[int, str], dict[str, str]] = field(factory=lambda: defaultdict(dict))
+
+    def describe(self, request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
+        """Tell settings, but no value of an unknown one."""
+        told = (
+            DescribeConfigsResult(0, None, one.resource_type, one.resource_name, self._told(one))
+            for one in request.resources
+        )
+        return kafka.DescribeConfigsResponse(results=tuple(told))
+
+    def _told(self, one: DescribeConfigsResource) -> tuple[DescribeConfigsResourceResult, ...]:
+        source = 1 if one.resource_type == TOPIC else 2
+        return tuple(
+            DescribeConfigsResourceResult(
+                name, value if name in KNOWN else None, config_source=source, is_sensitive=name not in KNOWN
+            )
+            for name, value in self.of[one.resource_type, one.resource_name].items()
+        )
+
+    def alter(self, request: kafka.IncrementalAlterConfigsRequest) -> kafka.IncrementalAlterConfigsResponse:
+        """Take changes, but no unknown setting of a topic."""
+        return kafka.IncrementalAlterConfigsResponse(responses=tuple(map(self._altered, request.resources)))
+
+    def _altered(self, wanted: AlterConfigsResource) -> AlterConfigsResourceResponse:
+        where = wanted.resource_type, wanted.resource_name
+        if wanted.resource_type == TOPIC and not {one.name for one in wanted.configs} <= KNOWN:
+            return AlterConfigsResourceResponse(ErrorCode.INVALID_CONFIG, "Unknown topic config name", *where)
+        for one in wanted.configs:
+            self._alter(self.of[where], one)
+        return AlterConfigsResourceResponse(0, None, *where)
+
+    def _alter(self, own: dict[str, str], one: AlterableConfig) -> None:
+        items = [item for item in own.get(one.name, "").split(",") if item]
+        named = (one.value or "").split(",")
+        match ConfigOperation(one.config_operation):
+            case ConfigOperation.SET:
+                own[one.name] = one.value or ""
+            case ConfigOperation.DELETE:
+                own.pop(one.name, None)
+            case ConfigOperation.APPEND:
+                own[one.name] = ",".join([*items, *(item for item in named if item not in items)])
+            case ConfigOperation.SUBTRACT:
+                own[one.name] = ",".join(item for item in items if item not in named)
+
+
+@asynccontextmanager
+async def clients(settings: Settings) -> AsyncIterator[tuple[KafkaAdmin, ScriptedNodes]]:
+    """Open a client of three brokers with these settings; a partition is on the first two."""
+    answers: dict[type[Message], Answer] = {
+        kafka.DescribeConfigsRequest: settings.describe,
+        kafka.IncrementalAlterConfigsRequest: settings.alter,
+    }
+    async with scripted_nodes(1, 2, 3, answers=answers) as cluster:
+        cluster.show("orders", (1, 2))
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            yield admin, cluster
+
+
+async def test_a_throttle_is_set_and_lifted_and_earlier_rates_return() -> None:
+    settings = Settings()
+    settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "5:1"
+    async with clients(settings) as (admin, _):
+        states = (await admin.read_metadata()).partitions
+        await move_throttles.throttle(admin, states, {TP: (3, 1)}, 4_000)
+        assert settings.of[TOPIC, "orders"] == {
+            LEADER_THROTTLED_REPLICAS: "5:1,0:1,0:2",
+            FOLLOWER_THROTTLED_REPLICAS: "0:3",
+        }
+        rates = [settings.of[BROKER, name].get(LEADER_THROTTLED_RATE) for name in ("1", "2", "3")]
+        assert rates == ["4000", "4000", None]
+        assert settings.of[BROKER, "3"][FOLLOWER_THROTTLED_RATE] == "4000"
+    # Another process lifts it.
+    async with clients(settings) as (admin, _):
+        assert await move_throttles.lift(admin, [TP])
+        assert not await move_throttles.lift(admin, [TP])
+    assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "5:1", FOLLOWER_THROTTLED_REPLICAS: ""}
+    assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [{LEADER_THROTTLED_RATE: "77"}, {}, {}]
+
+
+async def test_a_topic_with_a_throttle_for_all_replicas_keeps_it() -> None:
+    settings = Settings()
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "*"
+    async with clients(settings) as (admin, _):
+        assert not await move_throttles.lift(admin, [TP])
+    assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "*"}
+
+
+async def test_a_brokers_settings_are_asked_for_and_changed_at_that_broker() -> None:
+    async with clients(Settings()) as (admin, cluster):
+        second, dead = ConfigResource(BROKER, "2"), ConfigResource(BROKER, "9")
+        told = await admin.describe_configs([second, dead])
+        change = Change(LEADER_THROTTLED_RATE, ConfigOperation.SET, "5")
+        done = await admin.incremental_alter_configs([Changes(second, (change,)), Changes(dead, (change,))])
+    absent = "broker 9 is not alive: Kafka takes and tells the settings of a broker only at this broker"
+    expected = [(ErrorCode.NONE, ""), (ErrorCode.BROKER_NOT_AVAILABLE, absent)]
+    assert [(one.error, one.message) for one in told] == expected
+    assert [(one.error, one.message) for one in done] == expected
+    for kind in (kafka.DescribeConfigsRequest, kafka.IncrementalAlterConfigsRequest):
+        assert [len(node.questions(kind)) for node in cluster.nodes.values()] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["orders", ""])
+async def test_other_settings_are_any_brokers(name: str) -> None:
+    resource = ConfigResource(TOPIC if name else BROKER, name)
+    async with clients(Settings()) as (admin, cluster):
+        [told] = await admin.describe_configs([resource])
+        assert told.resource == resource
+        assert sum(len(node.questions(kafka.DescribeConfigsRequest)) for node in cluster.nodes.values()) == 1
