@@ -61,8 +61,26 @@ def load(context: ControllerContext, set_aside: Collection[str]) -> Rounds[None]
 
     Znodes of topics that are `set_aside` are kept: their moves may continue once the topics are repaired.
     """
+    if context.config.kafka:
+        yield from _discard_earlier(context)
     names = yield from children(paths.REASSIGNMENTS)
     yield from settle(context, [*(n for n in names if n not in set_aside), *(tp.topic for tp in context.reassigning)])
+
+
+def _discard_earlier(context: ControllerContext) -> Rounds[None]:
+    """Delete the znodes of reassignments that Kafka's controller has ended, where it has begun another one.
+
+    It keeps no such znodes. One from before it was in office is older than our `/controller`, and is of another
+    reassignment if its original replicas are others than those of the assignment.
+    """
+    moving = list(context.reassigning)
+    holder, *znodes = yield from read([paths.CONTROLLER, *map(paths.reassignment, moving)])
+    if holder is None:
+        return
+    found = [(tp, znode) for tp, znode in zip(moving, znodes, strict=True) if znode is not None]
+    older = [(tp, _identity(tp, znode).original) for tp, znode in found if znode.stat.czxid < holder.stat.czxid]
+    ended = [tp for tp, original in older if original and set(original) != set(context.assignment(tp).origin_replicas)]
+    yield from attempt("identify", [Step(writes=(Delete(paths.reassignment(tp)),)) for tp in ended])
 
 
 def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset[str]]:
@@ -75,7 +93,7 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
     def mend(pending: list[str]) -> Rounds[list[str]]:
         yield from _create_root()
         found = yield from _find(context, pending)
-        writes = {name: ops for name in pending if (ops := _mending(context, name, found[name]))}
+        writes = {name: ops for name in pending if (ops := _mending(name, found[name]))}
         outcome = yield from attempt("identify", [Step(writes=(op,)) for op in chain(*writes.values())])
         rejected = {op for step in outcome.rejected for op in step.writes}
         closed.update(name for name, ops in writes.items() if not rejected.isdisjoint(ops))
@@ -114,33 +132,21 @@ def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, 
     return found
 
 
-def _mending(context: ControllerContext, name: str, found: _Found) -> list[Op]:
+def _mending(name: str, found: _Found) -> list[Op]:
     """Return the writes that correct a topic's znodes, in order of execution; none if we may not list them all."""
     if found.others is None:
         return []
     parent = paths.topic_reassignments(name)
-    stale = [tp for tp, znode in found.moving.items() if znode is not None and not _fits(context, tp, znode)]
-    missing = [tp for tp, znode in found.moving.items() if znode is None or tp in stale]
-    writes: list[Op] = [Delete(path) for path in (*found.others, *map(paths.reassignment, stale))]
+    missing = [tp for tp, znode in found.moving.items() if znode is None]
+    writes: list[Op] = [Delete(path) for path in found.others]
     if found.moving and found.parent is None:
         writes.append(Create(parent))
     elif not found.moving and found.parent is not None:
         writes.append(Delete(parent))
     writes += [Create(paths.reassignment(tp)) for tp in missing]
     if writes:
-        removed = len(found.others) + len(stale)
-        log.info("znodes of reassignments corrected", topic=name, created=len(missing), removed=removed)
+        log.info("znodes of reassignments corrected", topic=name, created=len(missing), removed=len(found.others))
     return writes
-
-
-def _fits(context: ControllerContext, tp: TopicPartition, znode: Znode) -> bool:
-    """Return whether a znode may be that of a partition's present reassignment.
-
-    Kafka's controller keeps no such znodes: if it has ended a reassignment and begun another, the original replicas are
-    others than those of the znode.
-    """
-    original = _identity(tp, znode).original
-    return not original or set(original) == set(context.assignment(tp).origin_replicas)
 
 
 def _create_root() -> Rounds[None]:
