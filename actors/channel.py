@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import trio
 from attrs import frozen
-from structlog.typing import FilteringBoundLogger
 
 from actors.backoff import Backoff
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 Item = TypeVar("Item")
 Req = TypeVar("Req")

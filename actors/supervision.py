@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
-from structlog.typing import FilteringBoundLogger
 
 from actors.backoff import Backoff
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 HEALTHY_AFTER_SECONDS: Final = 60.0
 

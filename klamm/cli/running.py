@@ -7,12 +7,10 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import reduce
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-import structlog
 import trio
-from structlog.typing import EventDict
 
 from controller.admin.active_controller import Address, ClusterUnreachable
 from controller.node.controller_election import ForeignCluster
@@ -25,6 +23,9 @@ from transport.store.formats import UndecodableZnode
 from transport.store.protocol import StoreError
 from transport.wire import WireError
 from transport.zookeeper_server import DevelopmentServerError
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict
 
 T = TypeVar("T")
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
@@ -152,6 +153,8 @@ def _put_cause_first(_logger: object, _method: str, line: EventDict) -> EventDic
 
 def configure_logs(level: int = logging.INFO) -> None:
     """Log to stderr, one line per event; colours only on a terminal that supports them."""
+    import structlog
+
     colours = sys.stderr.isatty() and not is_dumb_terminal()
     structlog.configure(
         processors=[

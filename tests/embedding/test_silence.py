@@ -18,3 +18,8 @@ def test_it_logs_once_structlog_is_configured(*, configures: bool) -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ("[info" in done.stdout, done.stderr) == (configures, "")
     assert "10 hits counted" in done.stdout
+
+
+def test_a_command_that_logs_nothing_does_not_import_structlog() -> None:
+    program = "import sys, klamm.cli.topics; sys.exit('structlog' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
