@@ -29,6 +29,7 @@ from transport.dynamic_configs import (
     render_replicas,
 )
 from transport.errors import ErrorCode
+from transport.kafka.topic_settings import topic_settings_fault
 from transport.log import get_logger
 from transport.messages import (
     AlterableConfig,
@@ -297,8 +298,11 @@ def _room_fault(context: ControllerContext, settings: bytes, together: Sequence[
 # --- settings of new topics -------------------------------------------------------------------------------------
 
 
-def new_topic_fault(configs: Sequence[tuple[str, str]]) -> str | None:
-    """Return why a new topic cannot have these settings, None if it can."""
+def new_topic_fault(context: ControllerContext, configs: Sequence[tuple[str, str]]) -> str | None:
+    """Return why a new topic cannot have these settings, None if it can. On Kafka's brokers there are more of them."""
+    if context.config.kafka:
+        defaults = context.kafka.topic_defaults()
+        return topic_settings_fault(configs, has_remote_storage=defaults.has_remote_storage)
     try:
         for name, value in configs:
             find(TOPIC_SETTINGS, name).parse(value)

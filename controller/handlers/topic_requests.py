@@ -58,7 +58,7 @@ def create_topics(
     for number, (topic, topic_id, start) in enumerate(zip(topics, new_ids, starts, strict=False)):
         try:
             names.check(topic.name, marked)
-            _require_valid(new_topic_fault(topic.configs))
+            _require_valid(new_topic_fault(context, topic.configs))
             znode = formats.TopicZnode(_placed(context, topic, start), topic_id)
             create = Create(paths.topic(topic.name), _encode(context, znode))
             _require_valid(new_topic_room_fault(context, topic.name, topic.configs, create))

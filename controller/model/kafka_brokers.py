@@ -7,7 +7,7 @@ from collections.abc import Collection
 from attrs import define, field
 
 from controller.model.facts import KafkaFact, ReleaseSeen
-from transport.kafka.releases import WITHOUT_STORED_ISRS, Protocol, Release
+from transport.kafka.releases import WITHOUT_STORED_ISRS, Protocol, Release, TopicDefaults
 from transport.metadata import Listener
 
 
@@ -50,3 +50,8 @@ class KafkaBrokers:
         releases = [self.releases.get(broker_id) for broker_id in live]
         protocols = [(None if release is None else release.protocol) or otherwise for release in releases]
         return any(protocol is None or protocol < WITHOUT_STORED_ISRS for protocol in protocols)
+
+    def topic_defaults(self) -> TopicDefaults:
+        """Return the settings of the first broker that says them, which are those of all by Kafka's documentation."""
+        releases = (release for _, release in sorted(self.releases.items()))
+        return next((one.topic_defaults for one in releases if one.topic_defaults is not None), TopicDefaults())

@@ -69,4 +69,4 @@ def test_a_release_is_told_by_what_it_offers(
 ) -> None:
     versions = {key: Versions(0, last) for key, last in offered.items()}
     expected = Release(needs_registration=needs_registration, needs_epochs=needs_epochs, protocol=Protocol(2, 6))
-    assert release_of(versions, Protocol(2, 6)) == expected
+    assert release_of(versions, {"inter.broker.protocol.version": "2.6"}) == expected

@@ -43,6 +43,25 @@ def parse_protocol(text: str) -> Protocol | None:
     return Protocol(*release) if found["change"] is None else Protocol(*release, int(found["change"]))
 
 
+PARTITIONS: Final = "num.partitions"
+REPLICATION_FACTOR: Final = "default.replication.factor"
+REMOTE_STORAGE: Final = "remote.log.storage.system.enable"
+
+
+@frozen
+class TopicDefaults:
+    """The settings of a broker that count where who creates a topic leaves a choice; without them, Kafka's own."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+    has_remote_storage: bool = False
+    """Whether it keeps a part of logs in tiered storage."""
+
+
+ASKED: Final = (PROTOCOL, PARTITIONS, REPLICATION_FACTOR, REMOTE_STORAGE)
+"""The settings that a broker is asked for."""
+
+
 @frozen
 class Release:
     """What a connection to a broker has shown of its release and its settings."""
@@ -56,12 +75,23 @@ class Release:
     protocol: Protocol | None = None
     """The protocol of its cluster; None if it does not say."""
 
+    topic_defaults: TopicDefaults | None = None
+    """None if it does not say."""
 
-def release_of(offered: Mapping[int, Versions], protocol: Protocol | None) -> Release:
-    """Return the release of a broker that offers these versions, by the keys of apis."""
+
+def release_of(offered: Mapping[int, Versions], settings: Mapping[str, str]) -> Release:
+    """Return the release of a broker that offers these versions, by the keys of apis, and says these settings."""
     proposals = offered.get(_ALTER_PARTITION)
     return Release(
         needs_registration=_ALLOCATE_PRODUCER_IDS not in offered,
         needs_epochs=proposals is not None and proposals.last == 0,
-        protocol=protocol,
+        protocol=parse_protocol(settings.get(PROTOCOL, "")),
+        topic_defaults=_topic_defaults(settings),
     )
+
+
+def _topic_defaults(settings: Mapping[str, str]) -> TopicDefaults | None:
+    partitions, factor = settings.get(PARTITIONS, ""), settings.get(REPLICATION_FACTOR, "")
+    if not partitions.isdecimal() or not factor.isdecimal():
+        return None
+    return TopicDefaults(int(partitions), int(factor), settings.get(REMOTE_STORAGE) == "true")
