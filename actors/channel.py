@@ -122,6 +122,11 @@ class Channel(Generic[Item, Req, Resp]):
                     self._log.warning("trying again", channel=self._name, reason=str(error), delay_seconds=shown)
                 await trio.sleep(delay)
 
+    @property
+    def under_way(self) -> Req | None:
+        """The request that has been taken from the backlog and not been answered."""
+        return self._under_way
+
     def statistics(self) -> ChannelStatistics:
         """Return the current counts. The request under way does not count as waiting."""
         return ChannelStatistics(len(self._backlog), self._answered, self._retries)

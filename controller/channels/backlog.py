@@ -15,7 +15,7 @@ is skipped while another entry of its partition, which must arrive first, is wai
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sized
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Final, TypeVar
 
 from attrs import define, field, frozen
@@ -113,6 +113,10 @@ class BrokerBacklog:
 
     _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
     """The number of times each kind of request was overtaken, in the order of sending."""
+
+    def waits_to_tell(self, topics: Container[str]) -> bool:
+        """Return whether brokers' metadata of one of these topics waits to be sent."""
+        return any(name in topics for name, _ in chain(self._metadata, self._gone))
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""

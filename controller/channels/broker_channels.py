@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from itertools import count
@@ -28,7 +28,7 @@ from transport.kafka.orders import Node, PackedStates
 from transport.kafka.releases import WITH_TOPIC_IDS, Release
 from transport.kafka.schema import Versions
 from transport.log import get_logger
-from transport.messages import BrokerEndpoint, PartitionState, Request
+from transport.messages import BrokerEndpoint, PartitionState, Request, UpdateMetadataRequest
 from transport.metadata import BrokerRegistration
 from transport.network import Network
 from transport.wire import CodecError, ConnectionBroken, RequestTimedOut, UnsupportedApi, encode, open_connection
@@ -93,6 +93,12 @@ class _Member:
 
     is_stopped: bool = field(default=False, init=False)
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+
+    def is_to_be_told(self, topics: Container[str]) -> bool:
+        """Return whether metadata of one of these topics waits to be sent, or to be answered."""
+        request = self.channel.under_way
+        told = request.partitions if isinstance(request, UpdateMetadataRequest) else ()
+        return self.backlog.backlog.waits_to_tell(topics) or any(state.topic in topics for state in told)
 
     def move(self, broker: BrokerRegistration) -> None:
         """Continue at another address, keeping the backlog and the request in flight."""
@@ -231,6 +237,11 @@ class BrokerChannels:
         """Return the brokers of Kafka's that there is a connection to, and the versions that they offer."""
         members = [member for _, member in sorted(self._channels.items())]
         return [(member.broker, member.offered) for member in members if member.offered is not None]
+
+    def have_told(self, topics: Container[str]) -> bool:
+        """Return whether the brokers of Kafka's that there is a connection to know the newest metadata of topics."""
+        connected = [member for member in self._channels.values() if member.offered is not None]
+        return not any(member.is_to_be_told(topics) for member in connected)
 
     def _numbers_of(self, broker: BrokerRegistration) -> Iterator[int]:
         epoch, numbers = self._numbers.get(broker.id, (broker.epoch, count()))

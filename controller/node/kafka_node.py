@@ -3,7 +3,8 @@
 The requests of brokers become ours and pass through the same event queue. A controller without the office, or that is
 still loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the controller and asks again.
 
-What clients ask, who may share a listener with the brokers, is passed on to one of these.
+Clients may share a listener with the brokers. KafkaAdmin answers what they ask the controller alone; the rest is passed
+on to a broker.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from attrs import define, evolve, field
 
 from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
+from controller.node.admission import OF_BROKERS
+from controller.node.kafka_admin import KafkaAdmin
 from controller.node.kafka_listeners import kafka_listeners
+from controller.node.kafka_own_settings import KafkaOwnSettings
 from controller.node.office import Office
 from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka, questions
+from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResult
 from transport.kafka.orders import Node
 from transport.kafka.relay import Relay, Upstream
 from transport.kafka.schema import Message
@@ -45,8 +50,11 @@ async def _none(answer: Message, _request: KafkaRequest) -> Message:
     return answer
 
 
+NO_LOG_DIR: Final = DescribeLogDirsResult(log_dir="none")
+"""Clients take an answer without any directory for a refusal."""
+
 OF_ONE_NODE: Final[Handlers] = {
-    kafka.DescribeLogDirsRequest: partial(_none, kafka.DescribeLogDirsResponse()),
+    kafka.DescribeLogDirsRequest: partial(_none, kafka.DescribeLogDirsResponse(results=(NO_LOG_DIR,))),
     kafka.ListGroupsRequest: partial(_none, kafka.ListGroupsResponse()),
     kafka.ListTransactionsRequest: partial(_none, kafka.ListTransactionsResponse()),
 }
@@ -107,8 +115,13 @@ class KafkaNode:
     ) -> None:
         """Serve a connection; if the name of its listener is given, there may be clients, for whom a broker answers."""
         upstream = None if listener is None else self._upstream(listener)
-        relay = None if upstream is None else Relay(network, upstream)
-        handlers = self._handlers() if relay is None else {**self._handlers(), **OF_ONE_NODE}
+        own = KafkaOwnSettings(self.config.controller_id, self._ask).handlers()
+        relay = None if upstream is None else Relay(network, upstream, own)
+        handlers = self._handlers()
+        if listener is not None:
+            handlers = {**handlers, **KafkaAdmin(self._ask, self.answer, self.office).handlers()}
+        if relay is not None:
+            handlers = {**handlers, **OF_ONE_NODE}
         await serve_stream(stream, handlers, sasl=sasl, relay=relay)
 
     def _upstream(self, listener: str) -> Upstream | None:
@@ -151,14 +164,19 @@ class KafkaNode:
         office = self.office()
         return office.context if office is not None and office.is_loaded else None
 
-    async def _ask(self, request: KafkaRequest, asked: Request[R]) -> R | ApiError:
-        """Return the answer to a request, or the ApiError that it is refused with."""
+    async def _ask(
+        self, request: KafkaRequest, asked: Request[R], answer: Callable[[Any], Awaitable[object]] | None = None
+    ) -> R | ApiError:
+        """Return the answer to a request, or the ApiError that it is refused with.
+
+        `answer`, or else the event queue, answers what the caller is admitted to.
+        """
         try:
-            handler = self.admit(request.caller, type(asked), self.answer)
+            handler = self.admit(request.caller, type(asked), self.answer if answer is None else answer)
             self._refused.discard((request.caller.principal, type(asked)))
             return cast("R", await handler(asked))
         except ApiError as refusal:
-            if refusal.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            if refusal.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and isinstance(asked, OF_BROKERS):
                 self._note(request.caller, type(asked), refusal)
             return refusal
 

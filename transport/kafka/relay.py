@@ -4,20 +4,23 @@ Clients that share a listener with the brokers are told of the controller as a n
 they ask it what any broker can answer, such as for metadata and coordinators. Each of their connections is continued
 by one to a broker, in the same order. What is about a leader's partitions is never asked of the controller.
 
+A request that names the controller itself, such as for the settings of a broker of its id, is not passed on: the one in
+`own` answers it.
+
 Behind TLS or SASL a request is not passed on, as the client would act as the controller: its connection ends, and it
 asks another node. If the controller offered less than a broker, many clients would give up instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import trio
 from attrs import define, field, frozen
 
 from transport.kafka import messages as kafka
-from transport.kafka.schema import Versions
+from transport.kafka.schema import Message, Versions
 from transport.network import Network
 from transport.wire.errors import ConnectionBroken, FrameError
 from transport.wire.frame_stream import FrameStream
@@ -47,6 +50,10 @@ class Upstream:
     offered: Mapping[int, Versions]
 
 
+class NotOurs(Exception):
+    """A request does not name the controller, so that a broker is to answer it."""
+
+
 Choose = Callable[[], Upstream | None]
 """Returns a broker for another connection, None if there is none."""
 
@@ -59,6 +66,9 @@ class Relay:
     """Where the broker is; None if nothing is to be passed on."""
 
     upstream: Upstream
+    own: Mapping[type[Message], Callable[[Any], Awaitable[Message]]] = field(factory=dict)
+    """The answers to requests that name the controller; each raises NotOurs for a request that does not."""
+
     _frames: FrameStream | None = field(default=None, init=False)
 
     def offers(self) -> dict[int, Versions]:

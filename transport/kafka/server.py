@@ -10,7 +10,7 @@ import trio
 from attrs import evolve, frozen
 
 from transport.errors import ErrorCode
-from transport.kafka.apis import KAFKA_APIS
+from transport.kafka.apis import KAFKA_APIS, KafkaApi
 from transport.kafka.codec import decode, encode
 from transport.kafka.header import RequestHeader, correlation_id_of, pack_response, read_api, unpack_request
 from transport.kafka.messages import (
@@ -20,7 +20,7 @@ from transport.kafka.messages import (
     SaslHandshakeRequest,
 )
 from transport.kafka.messages.api_versions_response import ApiVersion
-from transport.kafka.relay import Relay
+from transport.kafka.relay import NotOurs, Relay
 from transport.kafka.sasl_session import SaslSession
 from transport.kafka.schema import Message, Versions
 from transport.log import get_logger
@@ -142,11 +142,22 @@ async def _answer(handlers: Handlers, payload: bytes, caller: Caller, relay: Rel
     if key == ApiVersionsRequest.api_key:
         return _api_versions(handlers, payload, version, {} if relay is None else relay.offers())
     api = KAFKA_APIS.get(key)
-    handler = handlers.get(api.request) if api is not None else None
-    if api is None or handler is None:
-        if relay is not None and relay.takes(key, version):
-            return await relay.ask(payload)
+    handler = None if api is None else handlers.get(api.request)
+    if api is not None and handler is not None:
+        return await _handled(api, handler, payload, version, caller)
+    if relay is None or not relay.takes(key, version):
         raise CodecError(f"no api with key {key} is served here")
+    own = None if api is None else relay.own.get(api.request)
+    if api is not None and own is not None:
+        try:
+            return await _handled(api, own, payload, version, caller)
+        except NotOurs:
+            pass
+    return await relay.ask(payload)
+
+
+async def _handled(api: KafkaApi, handler: Handler, payload: bytes, version: int, caller: Caller) -> bytes:
+    """Return the answer of a handler to a request."""
     if version not in api.request.versions:
         raise CodecError(f"{api.name} is not served in version {version}")
     header, body = unpack_request(api.request, payload)
