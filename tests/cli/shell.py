@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import subprocess
-import sys
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
+from resource import RLIM_INFINITY
+from typing import Final
 
 import trio
 from attrs import frozen
 
 from controller.admin.client import AdminClient
+from tests.kit.fork_server import ForkServer, fork_server
 from transport.metadata import BrokerRegistration
 from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import Create, MetadataStore
 
+LONGEST_SECONDS: Final = 240
+"""After that a command is killed, so that one that waits for ever fails its test."""
+
 
 async def run_klamm(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "klamm", *arguments]
-    return await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
+    """Run the command, in a fork of a process that has imported it before."""
+    run = partial(forks().run, arguments, cwd=Path.cwd(), text=stdin, environment=dict(os.environ))
+    done = await trio.to_thread.run_sync(run)
+    out, err = (text.encode(errors="surrogateescape") for text in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(arguments, done.code, out, err)
+
+
+@cache
+def forks() -> ForkServer:
+    """Start the server, for all tests of this process; it ends with it."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    server = fork_server(os.environ, seconds=LONGEST_SECONDS, most_bytes=RLIM_INFINITY, as_root=True)
+    return stack.enter_context(server)
 
 
 @frozen

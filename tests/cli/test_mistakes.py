@@ -16,6 +16,7 @@ import trio
 from click.testing import CliRunner
 
 from klamm.cli import main
+from tests.cli.shell import forks
 from transport.network import TcpNetwork
 from transport.wire import serve
 
@@ -38,15 +39,25 @@ SNAPSHOT = """{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
 "adding_replicas": [], "removing_replicas": []}]}"""
 
 
-def complaint(*arguments: str, env: dict[str, str] | None = None, stdin: str = "") -> str:
+def complaint(*arguments: str, stdin: str = "") -> str:
+    done = forks().run(arguments, cwd=Path.cwd(), text=stdin.encode(), environment=dict(os.environ))
+    return the_line(done.code, done.stdout, done.stderr)
+
+
+def complaint_in(env: dict[str, str], *arguments: str) -> str:
+    """Return what is said by a process of its own, which finds no more than it may."""
     done = subprocess.run(
-        [*KLAMM, *arguments],
-        input=stdin, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **(env or {})},
-    )  # fmt: skip
-    assert done.returncode == 1, done.stdout + done.stderr
+        [*KLAMM, *arguments], capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **env}
+    )
+    return the_line(done.returncode, done.stdout, done.stderr)
+
+
+def the_line(code: int, stdout: str, stderr: str) -> str:
+    """Return the one line with which a command failed."""
+    assert code == 1, stdout + stderr
     # What a service logged before it met its mistake begins with the time.
-    lines = [line for line in done.stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d", line)]
-    assert len(lines) == 1, done.stderr
+    lines = [line for line in stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d", line)]
+    assert len(lines) == 1, stderr
     return lines[0]
 
 
@@ -103,31 +114,31 @@ def no_extras(tmp_path: Path) -> dict[str, str]:
 
 def test_no_java(no_java: dict[str, str], tmp_path: Path) -> None:
     missing = "Error: Java 17 or later is not installed: apt-get install openjdk-17-jre-headless"
-    assert complaint("zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path), env=no_java) == missing
-    assert complaint("demo", env=no_java) == f"{missing}, or run it without: klamm demo --store memory"
+    assert complaint_in(no_java, "zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path)) == missing
+    assert complaint_in(no_java, "demo") == f"{missing}, or run it without: klamm demo --store memory"
 
 
 def test_no_spark(no_spark: dict[str, str], tmp_path: Path) -> None:
     missing = "Error: the development ZooKeeper comes in PySpark's jars: pip install 'klamm[spark]'"
-    assert complaint("zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path), env=no_spark) == missing
-    assert complaint("demo", env=no_spark) == f"{missing}, or run it without: klamm demo --store memory"
+    assert complaint_in(no_spark, "zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path)) == missing
+    assert complaint_in(no_spark, "demo") == f"{missing}, or run it without: klamm demo --store memory"
 
 
 def test_planning_on_spark_without_it(no_spark: dict[str, str], no_java: dict[str, str], tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(SNAPSHOT)
     plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1", "--engine", "spark")
-    assert complaint(*plan, env=no_spark) == "Error: planning needs pyspark: pip install 'klamm[spark]'"
-    assert complaint(*plan, env=no_java).startswith("Error: planning needs Java, and there is none in PATH: install")
+    assert complaint_in(no_spark, *plan) == "Error: planning needs pyspark: pip install 'klamm[spark]'"
+    assert complaint_in(no_java, *plan).startswith("Error: planning needs Java, and there is none in PATH: install")
 
 
 def test_planning_without_its_extra(no_extras: dict[str, str], tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(SNAPSHOT)
     plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
-    assert complaint(*plan, env=no_extras) == "Error: planning needs numpy: pip install 'klamm[plan]'"
+    assert complaint_in(no_extras, *plan) == "Error: planning needs numpy: pip install 'klamm[plan]'"
     cluster = ("plan", "generate-cluster", "-o", str(tmp_path / "cluster"))
-    assert complaint(*cluster, env=no_extras) == "Error: generating needs numpy: pip install 'klamm[plan]'"
+    assert complaint_in(no_extras, *cluster) == "Error: generating needs numpy: pip install 'klamm[plan]'"
 
 
 def test_a_report_without_templates_is_refused_before_planning(tmp_path: Path) -> None:
@@ -135,7 +146,7 @@ def test_a_report_without_templates_is_refused_before_planning(tmp_path: Path) -
     snapshot.write_text(SNAPSHOT)
     plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1", "--report", "page.html")
     missing = "Error: the HTML report needs jinja2: pip install 'klamm[plan]'"
-    assert complaint(*plan, env=without(("jinja2",), tmp_path)) == missing
+    assert complaint_in(without(("jinja2",), tmp_path), *plan) == missing
 
 
 # --- files ------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import trio
 
 import klamm
 from tests.cli.mistakes.folder import furnish
-from tests.cli.mistakes.fork_server import ForkServer, fork_server
 from tests.cli.mistakes.scene import Scene, scene
+from tests.kit.fork_server import ForkServer, fork_server
 from transport.store.protocol import Create
 from transport.store.zookeeper import open_zookeeper
 
@@ -33,8 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    with fork_server(tmp_path_factory.mktemp("forks"), ENVIRONMENT) as server:
+def forks() -> Iterator[ForkServer]:
+    with fork_server(ENVIRONMENT) as server:
         yield server
 
 

@@ -17,9 +17,9 @@ from klamm.cli import main
 from tests.cli.mistakes import playbook
 from tests.cli.mistakes.conftest import ENVIRONMENT
 from tests.cli.mistakes.folder import FORBIDDEN, contents
-from tests.cli.mistakes.fork_server import LONGEST_SECONDS, Done, ForkServer, may_refuse_root
 from tests.cli.mistakes.playbook import PlaybookRow, agrees
 from tests.cli.mistakes.scene import Scene
+from tests.kit.fork_server import LONGEST_SECONDS, Done, ForkServer, may_refuse_root
 
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
 WRONG_USAGE: Final = 2

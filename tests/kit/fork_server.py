@@ -21,7 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, NoReturn
 
 from attrs import frozen
 
@@ -31,6 +32,7 @@ LONGEST_SECONDS: Final = 20
 MOST_BYTES: Final = 2 * 1024**3
 """The memory that a command may take, so that an endless read fails before the machine does."""
 
+Environment = Mapping[str, str] | None
 
 _OF_ROOT: Final = "-dac_override,-dac_read_search"
 
@@ -46,19 +48,32 @@ class Done:
 
 @frozen
 class ForkServer:
-    """Runs command lines in forks of a process."""
+    """Runs command lines in forks of a process; threads may run several at once."""
 
     _socket: socket.socket
-    _scratch: Path
+    _seconds: int
+    _bytes: int
 
-    def run(self, words: Sequence[str], *, cwd: Path, stdin: str | None, text: bytes) -> Done:
+    def run(
+        self, words: Sequence[str], *, cwd: Path, text: bytes, stdin: str | None = None, environment: Environment = None
+    ) -> Done:
         """Run `klamm` with these arguments; its stdin is a file in `cwd`, or has a text."""
-        given, out, err = (self._scratch / name for name in ("stdin", "stdout", "stderr"))
-        given.write_bytes(text)
-        job = {"words": words, "cwd": str(cwd), "files": [stdin or str(given), str(out), str(err)]}
-        self._socket.sendall(json.dumps(job).encode() + b"\n")
-        code = int(self._socket.recv(16))
-        return Done(code, *(file.read_text(encoding="utf-8", errors="surrogateescape") for file in (out, err)))
+        limits = {"seconds": self._seconds, "bytes": self._bytes}
+        job = {"words": words, "cwd": str(cwd), "stdin": stdin, "environment": environment, **limits}
+        ours, theirs = socket.socketpair()
+        with ours, theirs, TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(text)
+            given.seek(0)
+            socket.send_fds(self._socket, [b"."], [file.fileno() for file in (theirs, given, out, err)])
+            theirs.close()
+            ours.sendall(json.dumps(job).encode() + b"\n")
+            code = int(ours.recv(16))
+            return Done(code, _text_of(out), _text_of(err))
+
+
+def _text_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="surrogateescape")
 
 
 def may_refuse_root() -> bool:
@@ -67,17 +82,24 @@ def may_refuse_root() -> bool:
 
 
 @contextmanager
-def fork_server(scratch: Path, environment: Mapping[str, str]) -> Iterator[ForkServer]:
-    """Start one; it ends with the block."""
+def fork_server(
+    environment: Mapping[str, str],
+    *,
+    seconds: int = LONGEST_SECONDS,
+    most_bytes: int = MOST_BYTES,
+    as_root: bool = False,
+) -> Iterator[ForkServer]:
+    """Start one, whose commands have these limits, and root's rights only on demand; it ends with the block."""
     # Root may do everything, and is refused what others are only without these of its capabilities.
-    without_root = ("setpriv", f"--bounding-set={_OF_ROOT}") if may_refuse_root() and not os.geteuid() else ()
+    refuses = not as_root and may_refuse_root() and not os.geteuid()
+    without_root = ("setpriv", f"--bounding-set={_OF_ROOT}") if refuses else ()
     ours, theirs = socket.socketpair()
     command = [*without_root, sys.executable, str(Path(__file__)), str(theirs.fileno())]
     with ours, theirs:
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=dict(environment))
         theirs.close()
         try:
-            yield ForkServer(ours, scratch)
+            yield ForkServer(ours, seconds, most_bytes)
         finally:
             ours.close()
             process.wait()
@@ -87,31 +109,45 @@ def fork_server(scratch: Path, environment: Mapping[str, str]) -> Iterator[ForkS
 
 
 def _serve(requests: socket.socket) -> None:
-    """Fork for each line; return in a fork when it is to become the command, and for good when there are no more."""
-    with requests.makefile("rb") as lines:
-        for line in lines:
-            child = os.fork()
-            if not child:
-                requests.detach()
-                _take_place(json.loads(line))
-                return
-            _, status = os.waitpid(child, 0)
-            requests.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+    """Fork for each request; return in a fork when it is to become the command, and end when there are no more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries those that wait for commands
+    while files := socket.recv_fds(requests, 1, 4)[1]:
+        if not os.fork():
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _wait_for_command(*files)
+            return
+        for file in files:
+            os.close(file)
     sys.exit()
 
 
-def _take_place(job: dict[str, Any]) -> None:
+def _wait_for_command(answer: int, *files: int) -> None:
+    """Fork once more; return in this fork, and end the other one with the command's exit code as the answer."""
+    with socket.socket(fileno=answer) as caller:
+        job = json.loads(caller.makefile("rb").readline())
+        if child := os.fork():
+            _, status = os.waitpid(child, 0)
+            caller.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+            os._exit(0)
+    _take_place(job, files)
+
+
+def _take_place(job: dict[str, Any], files: Sequence[int]) -> None:
     os.chdir(job["cwd"])
-    for number, (file, flags) in enumerate(zip(job["files"], _FLAGS, strict=True)):
-        opened = os.open(file, flags, 0o600)
-        os.dup2(opened, number)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    if job["stdin"]:
+        opened = os.open(job["stdin"], os.O_RDONLY)
+        os.dup2(opened, 0)
         os.close(opened)
     sys.argv[1:] = job["words"]
-    signal.alarm(LONGEST_SECONDS)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-
-
-_FLAGS: Final = (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT | os.O_TRUNC] * 2)
+    if job["environment"] is not None:
+        os.environ.clear()
+        os.environ.update(job["environment"])
+    signal.alarm(job["seconds"])
+    resource.setrlimit(resource.RLIMIT_AS, (job["bytes"], job["bytes"]))
 
 
 def _import_all() -> None:
