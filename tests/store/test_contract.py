@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 
 from tests.store.conftest import GiveAway, OpenStore
 from tests.store.events import Events, changed, children_of, created, deleted
@@ -70,7 +70,7 @@ async def test_every_set_raises_the_version_and_the_mzxid_only(open_store: OpenS
 
     assert znode is not None
     assert znode.data == b"two"
-    assert znode.stat == evolve(before, version=1, mzxid=committed.zxid, mtime_ms=znode.stat.mtime_ms)
+    assert znode.stat == replace(before, version=1, mzxid=committed.zxid, mtime_ms=znode.stat.mtime_ms)
     assert committed.results == (znode.stat,)
 
 

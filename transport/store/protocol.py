@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from attrs import frozen
+from msgspec import Struct
 
 from transport.store.acls import Acl
 
@@ -71,8 +72,7 @@ class Rejected(StoreError):
         self.path = path
 
 
-@frozen
-class Stat:
+class Stat(Struct, frozen=True):
     """A znode's metadata. Zxids order all changes of the store; times are in ms since 1970."""
 
     czxid: int
@@ -83,8 +83,7 @@ class Stat:
     ephemeral_owner: int = 0
 
 
-@frozen
-class Znode:
+class Znode(Struct, frozen=True):
     """A znode as it was read: its data and its metadata."""
 
     data: bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from types import UnionType
-from typing import TypeVar, get_args, get_origin
+from typing import Final, TypeVar, get_args, get_origin
 
 import msgpack
 import msgspec
@@ -19,6 +19,8 @@ from transport.messages import Message
 from transport.wire.errors import CodecError
 
 M = TypeVar("M")
+
+_SCANNER: Final = msgspec.msgpack.Decoder(msgspec.Raw)
 
 
 def encode(message: object) -> bytes:
@@ -33,7 +35,7 @@ def decode(cls: type[M], body: bytes) -> M:
     """Unpack a body that must be exactly one message of class `cls`. Raises CodecError."""
     try:
         # A scan that builds no objects rejects excessive nesting, and arrays that claim to be longer than the body.
-        msgspec.msgpack.decode(body, type=msgspec.Raw)
+        _SCANNER.decode(body)
         return msgspec.msgpack.decode(body, type=cls)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return convert(_unpack(body), cls, cls.__name__)  # slower, but it tells what is wrong

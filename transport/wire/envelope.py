@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgpack
-from attrs import frozen
-from msgspec import Meta, MsgspecError, Raw
-from msgspec.msgpack import Decoder
+from msgspec import Meta, MsgspecError, Raw, Struct
+from msgspec.msgpack import Decoder, Encoder
 
 from transport.wire.errors import CodecError
 
@@ -29,12 +28,12 @@ _KAFKAS_API_VERSIONS: Final = b"\x00\x12"
 """The key of ApiVersions in the header of a request of Kafka's."""
 
 _ShortText = Annotated[str, Meta(max_length=MAX_CLIENT_ID_BYTES // 4)]
+_ENCODER: Final = Encoder()
 _SMALL_REQUEST: Final = Decoder(tuple[int, int, int, _ShortText, Raw])
 _SMALL_RESPONSE: Final = Decoder(tuple[int, int, Raw])
 
 
-@frozen
-class RequestEnvelope:
+class RequestEnvelope(Struct, frozen=True):
     """A request with a packed body."""
 
     api_key: int
@@ -45,7 +44,8 @@ class RequestEnvelope:
 
     def pack(self) -> bytes:
         """Return the payload of a frame."""
-        return _close((self.api_key, self.api_version, self.correlation_id, self.client_id), self.body)
+        header = self.api_key, self.api_version, self.correlation_id, self.client_id
+        return _ENCODER.encode((*header, Raw(self.body)))
 
     @classmethod
     def unpack(cls, payload: bytes) -> RequestEnvelope:
@@ -53,8 +53,7 @@ class RequestEnvelope:
         return cls(*(_open_small(payload, _SMALL_REQUEST) or _open(payload, _REQUEST_TYPES)))
 
 
-@frozen
-class ResponseEnvelope:
+class ResponseEnvelope(Struct, frozen=True):
     """A response with a packed body."""
 
     correlation_id: int
@@ -63,7 +62,7 @@ class ResponseEnvelope:
 
     def pack(self) -> bytes:
         """Return the payload of a frame."""
-        return _close((self.correlation_id, self.error), self.body)
+        return _ENCODER.encode((self.correlation_id, self.error, Raw(self.body)))
 
     @classmethod
     def unpack(cls, payload: bytes) -> ResponseEnvelope:
@@ -77,14 +76,6 @@ def is_kafkas(payload: bytes) -> bool:
     Its first byte, 0, would be a number in ours.
     """
     return payload.startswith(_KAFKAS_API_VERSIONS)
-
-
-def _close(header: Sequence[int | str], body: bytes) -> bytes:
-    packer = msgpack.Packer(autoreset=False)
-    packer.pack_array_header(len(header) + 1)
-    for value in header:
-        packer.pack(value)
-    return b"".join((packer.bytes(), body))
 
 
 def _open_small(payload: bytes, decoder: Decoder[tuple[Any, ...]]) -> tuple[Any, ...] | None:

@@ -57,6 +57,6 @@ class FrameStream:
 
     async def close(self) -> None:
         """Close the stream at once, even when cancelled."""
-        with trio.CancelScope(shield=True) as scope:  # Cancelled must not replace another exception
-            scope.cancel()  # without the farewell of TLS, which would have to wait
+        # Cancelled must not replace another exception; and the farewell of TLS would have to wait.
+        with trio.move_on_after(0, shield=True):
             await self._stream.aclose()
