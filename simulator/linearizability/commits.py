@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from attrs import evolve, field, frozen
+from msgspec import Struct
+from msgspec.structs import replace
 
 
-@frozen(cache_hash=True)
-class Committed:
+class Committed(Struct, frozen=True, kw_only=True, cache_hash=True):
     """A state of which the commits are known, or not."""
 
-    changes: int | None = field(default=None, kw_only=True)
+    changes: int | None = None
     """The changes that the commit in progress has left; 0 between commits, None while no commit has been seen."""
 
 
@@ -24,7 +24,7 @@ def by_commit(state: C, possible: Iterable[C]) -> Iterator[C]:
     for after in possible:
         if state.changes is None:
             yield after
-        elif evolve(after, changes=state.changes) == state:
+        elif replace(after, changes=state.changes) == state:
             yield state
         elif state.changes > 0:
-            yield evolve(after, changes=state.changes - 1)
+            yield replace(after, changes=state.changes - 1)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
+from msgspec.structs import replace
 
 from simulator.linearizability import partition, settings, topic
 from simulator.linearizability.checker import Drifts, Interval, Operation, TooLong, Unexplained, unexplained
@@ -173,7 +174,7 @@ class AdminHistory:
 
     def _changed(self, tp: TopicPartition, was: ModelPartition, now: ModelPartition, at: tuple[int, int]) -> None:
         before, after = at
-        if evolve(was, leader=now.leader) != now:
+        if replace(was, leader=now.leader) != now:
             self.add_to_partition(tp, Interval(partition.Stored(was, checks=True), before, before))
         self.add_to_partition(tp, Interval(partition.Stored(now), after, after))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from simulator.linearizability.checker import Operation
 from simulator.linearizability.commits import Committed, by_commit
@@ -28,8 +29,7 @@ class Doom(Enum):
     GRANTED = "deletion granted"
 
 
-@frozen(cache_hash=True)
-class ModelPartition(Committed):
+class ModelPartition(Committed, frozen=True, cache_hash=True):
     """The state of a partition in the model."""
 
     exists: bool = False
@@ -55,7 +55,7 @@ class ModelPartition(Committed):
 
     def settled(self) -> ModelPartition:
         """Return the partition after the end of its move."""
-        return evolve(self, moving=False, origin=None)
+        return replace(self, moving=False, origin=None)
 
     def moved_to(self, target: Replicas) -> Iterator[ModelPartition]:
         """Yield what a new target makes of the partition: no move if it only reorders the replicas.
@@ -63,10 +63,10 @@ class ModelPartition(Committed):
         A move that was turned back still has the replicas of its former target, which a new one may keep.
         """
         origin = self.origin if self.moving else self.replicas
-        yield evolve(self, replicas=target, moving=True, origin=origin)
+        yield replace(self, replicas=target, moving=True, origin=origin)
         is_order = origin is None or set(origin) == set(target)
         if is_order or (self.moving and origin is not None and set(origin) < set(target)):
-            yield evolve(self, replicas=target).settled()
+            yield replace(self, replicas=target).settled()
 
 
 ABSENT = ModelPartition()
@@ -82,7 +82,7 @@ def of(
 
 def marked(state: ModelPartition) -> ModelPartition:
     """Return the partition of a topic that was marked for deletion by hand."""
-    return evolve(state, doom=Doom.MARKED) if state.exists and state.doom is Doom.NONE else state
+    return replace(state, doom=Doom.MARKED) if state.exists and state.doom is Doom.NONE else state
 
 
 def drifts(state: ModelPartition) -> Iterator[ModelPartition]:
@@ -99,10 +99,10 @@ def _drifts(state: ModelPartition) -> Iterator[ModelPartition]:
             for moved in state.moved_to(target):
                 yield from {moved: None, moved.settled(): None}
     if state.doom is not Doom.NONE:
-        yield evolve(ABSENT, requested=state.requested)
+        yield replace(ABSENT, requested=state.requested)
     if state.doom is Doom.MARKED:
         # Controllers remove the markers of missing topics.
-        yield evolve(state, doom=Doom.NONE)
+        yield replace(state, doom=Doom.NONE)
 
 
 @frozen
@@ -114,7 +114,7 @@ class Create(Operation[ModelPartition]):
     def after(self, state: ModelPartition) -> Iterator[ModelPartition]:
         """Return the new partition."""
         if not state.exists and state.doom is Doom.NONE:
-            new = evolve(ABSENT, exists=True, replicas=self.replicas, requested=state.requested)
+            new = replace(ABSENT, exists=True, replicas=self.replicas, requested=state.requested)
             yield from by_commit(state, [new])
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class Grow(Operation[ModelPartition]):
     def after(self, state: ModelPartition) -> Iterator[ModelPartition]:
         """Return the partition, which is new if it did not exist."""
         if state.doom is not Doom.GRANTED:
-            new = evolve(ABSENT, exists=True, requested=state.requested)
+            new = replace(ABSENT, exists=True, requested=state.requested)
             yield from by_commit(state, [state if state.exists else new])
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Delete(Operation[ModelPartition]):
 
     def after(self, state: ModelPartition) -> Iterator[ModelPartition]:
         """Return the doomed partition."""
-        granted = evolve(state, doom=Doom.GRANTED) if state.exists else state
+        granted = replace(state, doom=Doom.GRANTED) if state.exists else state
         # Where there is a marker, another one is not written.
         yield from by_commit(state, [granted]) if state.doom is Doom.NONE else [granted]
 
@@ -174,8 +174,8 @@ class Reassign(Operation[ModelPartition]):
             return
         target = state.origin if self.target is None else self.target
         if target is None:
-            yield evolve(state, replicas=None)
-            yield evolve(state, replicas=None).settled()
+            yield replace(state, replicas=None)
+            yield replace(state, replicas=None).settled()
         elif state.replicas == target:
             # It has that target already, as one that returns to where it started and keeps others in the meantime.
             yield state
@@ -221,7 +221,7 @@ class Elect(Operation[ModelPartition]):
             return [state]
         if state.moving or (now is not None and sorted(now) != sorted(self.order)):
             return []
-        return [evolve(state, replicas=self.order)]
+        return [replace(state, replicas=self.order)]
 
     def _is_order_of(self, now: Replicas, *, moving: bool) -> bool:
         """Return whether the replicas have the order already, in a move those that it removes after its target."""
@@ -286,16 +286,16 @@ class Stored(Operation[ModelPartition]):
 
     def after(self, state: ModelPartition) -> Iterable[ModelPartition]:
         """Return the partition if the store has it."""
-        now = evolve(self.partition, changes=int(self.checks))
+        now = replace(self.partition, changes=int(self.checks))
         if now.exists is not state.exists or (now.doom is Doom.NONE) is not (state.doom is Doom.NONE):
             return []
         if not now.exists:
-            return [evolve(state, changes=now.changes)]
-        leads = evolve(now, leader=state.leader) if self.checks else now
+            return [replace(state, changes=now.changes)]
+        leads = replace(now, leader=state.leader) if self.checks else now
         # Nobody is promised anything about the replicas of a topic that is being deleted.
         if state.doom is not Doom.NONE:
-            return [evolve(leads, doom=state.doom, requested=state.requested)]
-        return _known(evolve(state, leader=None, changes=now.changes), leads)
+            return [replace(leads, doom=state.doom, requested=state.requested)]
+        return _known(replace(state, leader=None, changes=now.changes), leads)
 
     def __str__(self) -> str:
         return f"the store {'still has' if self.checks else 'has'} {self.partition}"
@@ -313,7 +313,7 @@ class Written(Operation[ModelPartition]):
         if self.is_marked:
             state = marked(state)
         if self.target is not None and self.target not in state.requested:
-            state = evolve(state, requested=(*state.requested, self.target))
+            state = replace(state, requested=(*state.requested, self.target))
         return [state]
 
     def __str__(self) -> str:
@@ -328,7 +328,7 @@ def _known(state: ModelPartition, shown: ModelPartition) -> list[ModelPartition]
         return []
     leader = state.leader if state.leader is not None else shown.leader
     topic_id, replicas = state.topic_id or shown.topic_id, state.replicas or shown.replicas
-    return [evolve(state, topic_id=topic_id, replicas=replicas, leader=leader)]
+    return [replace(state, topic_id=topic_id, replicas=replicas, leader=leader)]
 
 
 def _differ(pair: tuple[object, object]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from simulator.linearizability.checker import Operation
 from simulator.linearizability.commits import Committed, by_commit
@@ -13,8 +14,7 @@ from transport.errors import ErrorCode
 from transport.settings import InvalidSetting, Setting, render
 
 
-@frozen(cache_hash=True)
-class ModelSettings(Committed):
+class ModelSettings(Committed, frozen=True, cache_hash=True):
     """The settings that are set, sorted by name."""
 
     values: tuple[tuple[str, str], ...] = ()
@@ -82,7 +82,7 @@ class Alter(Operation[ModelSettings]):
             return [state]
         altered = {**dict(state.values), **dict(self.values)}
         left = {name: value for name, value in altered.items() if value is not None}
-        return by_commit(state, [evolve(state, values=of(left).values)])
+        return by_commit(state, [replace(state, values=of(left).values)])
 
     def _is_misjudged(self) -> bool:
         if self.is_valid is None:
@@ -116,7 +116,7 @@ class Stored(Operation[ModelSettings]):
 
     def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
         """Return the settings if the store has them."""
-        return [evolve(state, changes=int(self.checks))] if state.values == self.settings.values else []
+        return [replace(state, changes=int(self.checks))] if state.values == self.settings.values else []
 
     def __str__(self) -> str:
         return f"the store {'still has' if self.checks else 'has'} {self.settings}"
@@ -130,7 +130,7 @@ class Reset(Operation[ModelSettings]):
 
     def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
         """Return the settings of the new topic, or of none."""
-        return [evolve(self.settings, changes=state.changes)]
+        return [replace(self.settings, changes=state.changes)]
 
     def __str__(self) -> str:
         return f"a topic comes or goes with {self.settings}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from simulator.linearizability import partition
 from simulator.linearizability.checker import Operation
@@ -20,8 +21,7 @@ _FEW_PARTITIONS: Final = 1_000
 """So many partitions fit into a topic's znode, whatever their replicas."""
 
 
-@frozen(cache_hash=True)
-class ModelTopic(Committed):
+class ModelTopic(Committed, frozen=True, cache_hash=True):
     """The state of a topic in the model."""
 
     exists: bool = False
@@ -40,7 +40,7 @@ ABSENT: Final = ModelTopic()
 
 def marked(state: ModelTopic) -> ModelTopic:
     """Return the topic, or the name of a missing one, after a marker was written by hand."""
-    return evolve(state, doom=Doom.MARKED) if state.doom is Doom.NONE else state
+    return replace(state, doom=Doom.MARKED) if state.doom is Doom.NONE else state
 
 
 def drifts(state: ModelTopic) -> Iterator[ModelTopic]:
@@ -54,7 +54,7 @@ def _drifts(state: ModelTopic) -> Iterator[ModelTopic]:
         yield ABSENT
     if state.doom is Doom.MARKED:
         # Controllers remove the markers of missing topics.
-        yield evolve(state, doom=Doom.NONE)
+        yield replace(state, doom=Doom.NONE)
 
 
 @frozen
@@ -102,7 +102,7 @@ class Delete(Operation[ModelTopic]):
         return [state]
 
     def _granted(self, state: ModelTopic) -> Iterable[ModelTopic]:
-        granted = [evolve(state, doom=Doom.GRANTED)]
+        granted = [replace(state, doom=Doom.GRANTED)]
         # Where there is a marker, another one is not written.
         return by_commit(state, granted) if state.doom is Doom.NONE else granted
 
@@ -123,7 +123,7 @@ class Grow(Operation[ModelTopic]):
         """Return the topic with more partitions, or the same if the growth is refused."""
         match self.error:
             case ErrorCode.NONE if state.exists and state.doom is not Doom.GRANTED and self._is_more_than(state):
-                grown = evolve(state, count=self.count)
+                grown = replace(state, count=self.count)
                 return [state] if self.validate_only else by_commit(state, [grown])
             case ErrorCode.NONE:
                 return []
@@ -177,7 +177,7 @@ class Stored(Operation[ModelTopic]):
         now = self.topic
         if now.exists is not state.exists or (now.doom is Doom.NONE) is not (state.doom is Doom.NONE):
             return []
-        state = evolve(state, changes=int(self.checks))
+        state = replace(state, changes=int(self.checks))
         return _known(state, now) if now.exists else [state]
 
     def __str__(self) -> str:
@@ -214,4 +214,4 @@ def _known(state: ModelTopic, shown: ModelTopic) -> list[ModelTopic]:
     if any(None not in pair and pair[0] != pair[1] for pair in pairs):
         return []
     topic_id, count = state.topic_id or shown.topic_id, state.count or shown.count
-    return [evolve(state, topic_id=topic_id, count=count)]
+    return [replace(state, topic_id=topic_id, count=count)]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import pytest
-from attrs import evolve
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from simulator.linearizability import operations, partition, settings, topic
 from simulator.linearizability.checker import MOST_INTERVALS, Interval, Operation, TooLong, unexplained
@@ -112,7 +112,7 @@ def test_a_topic_that_is_described_after_its_deletion_was_granted() -> None:
 
 
 def test_a_topic_that_is_described_after_another_of_its_name_was() -> None:
-    second = evolve(THERE, topic_id="second")
+    second = replace(THERE, topic_id="second")
     history = [(topic.Delete(), 1, 2), (topic.Create((OLD,) * 3), 3, 4), (topic.Describe(second), 5, 6)]
     assert of_topic(*history) is None
     assert of_topic(*history, (topic.Describe(THERE), 7, 8)) == f"description as {THERE}"
@@ -130,7 +130,7 @@ def test_a_refused_request_that_takes_effect() -> None:
 def test_answers_to_two_administrators_that_contradict_each_other() -> None:
     granted = Elect(ElectionType.PREFERRED, (2, 1, 3))
     other = Elect(ElectionType.PREFERRED, (3, 2, 1))
-    seen = [partition.Describe(evolve(SETTLED, replicas=order, leader=None)) for order in ((2, 1, 3), (3, 2, 1))]
+    seen = [partition.Describe(replace(SETTLED, replicas=order, leader=None)) for order in ((2, 1, 3), (3, 2, 1))]
     together = [(granted, 1, 10), (other, 1, 10)]
     assert of_partition(*together, (seen[0], 11, 12)) is None
     assert of_partition(*together, (seen[0], 2, 3), (seen[1], 4, 5), (seen[0], 6, 7)) is not None
@@ -157,9 +157,9 @@ def test_a_change_of_the_store_that_nobody_asked_for() -> None:
         topic.Grow(4, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         topic.Grow(4, ErrorCode.INVALID_TOPIC_EXCEPTION),
         topic.Describe(None),
-        topic.Describe(evolve(THERE, doom=Doom.GRANTED)),
-        topic.Describe(evolve(THERE, count=4)),
-        topic.Stored(evolve(THERE, count=4)),
+        topic.Describe(replace(THERE, doom=Doom.GRANTED)),
+        topic.Describe(replace(THERE, count=4)),
+        topic.Stored(replace(THERE, count=4)),
         topic.Stored(topic.ABSENT),
     ],
     ids=str,
@@ -178,8 +178,8 @@ def test_wrong_answers_about_a_topic_of_three_partitions(wrong: Operation[ModelT
         Elect(ElectionType.PREFERRED, (2, 1)),
         partition.Create(OLD),
         partition.Describe(None),
-        partition.Describe(evolve(SETTLED, leader=2)),
-        partition.Stored(evolve(SETTLED, doom=Doom.MARKED)),
+        partition.Describe(replace(SETTLED, leader=2)),
+        partition.Stored(replace(SETTLED, doom=Doom.MARKED)),
     ],
     ids=str,
 )
@@ -190,7 +190,7 @@ def test_wrong_answers_about_a_partition_at_rest(wrong: Operation[ModelPartition
 def test_an_election_that_is_not_needed_where_another_leads() -> None:
     for error in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
         election = Elect(ElectionType.PREFERRED, None, error)
-        assert judged(evolve(SETTLED, leader=2), [(election, 1, 2)], partition.drifts) == str(election)
+        assert judged(replace(SETTLED, leader=2), [(election, 1, 2)], partition.drifts) == str(election)
 
 
 def test_settings_that_nobody_altered_or_that_an_alteration_lost() -> None:
@@ -235,7 +235,7 @@ def test_a_check_that_contradicts_the_topic_or_changes_it() -> None:
     for wrong in (creation, topic.Grow(3, validate_only=True)):
         assert of_topic((wrong, 1, 2)) == str(wrong)
     assert of_topic((growth, 1, 2), (topic.Describe(THERE), 3, 4)) is None
-    more = topic.Describe(evolve(THERE, count=4))
+    more = topic.Describe(replace(THERE, count=4))
     assert of_topic((growth, 1, 2), (more, 3, 4)) == str(more)
     assert topic.on_partition(growth, 3) is None
 
@@ -249,7 +249,7 @@ def test_a_move_that_ends_at_any_time() -> None:
 
 
 def test_a_target_with_all_that_a_move_had_is_an_order_if_the_move_was_turned_back() -> None:
-    turned_back = evolve(stored((3, 4, 5), moving=True), origin=(4, 5, 3))
+    turned_back = replace(stored((3, 4, 5), moving=True), origin=(4, 5, 3))
     targets = {target: list(turned_back.moved_to(target)) for target in ((4, 5, 1, 3), (4, 1, 2))}
     assert [[state.moving for state in states] for states in targets.values()] == [[True, False], [True]]
 
@@ -288,7 +288,7 @@ def test_a_cancel_returns_to_where_the_first_of_several_targets_began() -> None:
 
 def test_an_order_alone_is_no_move() -> None:
     order = (3, 2, 1)
-    assert of_partition((Reassign(order), 1, 2), (partition.Describe(evolve(SETTLED, replicas=order)), 3, 4)) is None
+    assert of_partition((Reassign(order), 1, 2), (partition.Describe(replace(SETTLED, replicas=order)), 3, 4)) is None
 
 
 def test_replicas_that_the_controller_placed_are_what_the_first_answer_shows() -> None:
@@ -391,7 +391,7 @@ def sequence(requests: Sequence[Operation[ModelPartition]], rng: random.Random) 
         if possible:
             state = rng.choice(possible)
             done += [request, partition.Describe(state if state.exists else None)]
-            state = evolve(state, doom=Doom.NONE) if not state.exists else state
+            state = replace(state, doom=Doom.NONE) if not state.exists else state
     return [each for each in done if not _is_doomed(each)]
 
 
