@@ -66,7 +66,7 @@ def correlation_id(chunk: bytes) -> int:
     if kafka.is_kafkas(chunk):
         return kafka.correlation_id(chunk)
     at = _LENGTH_BYTES + 1
-    if is_request(chunk):
+    if chunk[_LENGTH_BYTES] == _REQUEST_MARK:
         _, at = _unsigned(chunk, at)
         _, at = _unsigned(chunk, at)
     return _unsigned(chunk, at)[0]

@@ -52,8 +52,8 @@ class Trace:
         now = trio.current_time()
         self.entries.append(Entry(now, kind, where, what))
         self.length += 1
-        self._hash.update(f"{now:.9f} {kind} {where} ".encode())
-        self._hash.update(what if isinstance(what, bytes) else what.encode())
+        event = what if isinstance(what, bytes) else what.encode()
+        self._hash.update(f"{now:.9f} {kind} {where} ".encode() + event)
 
     def end(self) -> None:
         """Ignore later events: they only belong to the teardown of the simulation."""

@@ -124,7 +124,7 @@ class DataApi:
         for partition in request.partitions:
             if self._is_known(request.replica_id, partition):
                 continue
-            is_throttled = self._is_throttled(request.replica_id, partition)
+            is_throttled = self._is_throttled(request.replica_id, self._at(partition))
             room = self._throttles.leader.room(now) if is_throttled else budget
             result = self._read(request.replica_id, partition, min(partition.max_bytes, budget, room))
             budget -= sum(map(_size, result.records))
@@ -160,12 +160,11 @@ class DataApi:
         return False
 
     def _has_news_of(self, reader: int, replica: Replica, partition: FetchPartition) -> bool:
-        withheld = self._is_throttled(reader, partition) and not self._throttles.leader.room(trio.current_time())
+        withheld = self._is_throttled(reader, replica) and not self._throttles.leader.room(trio.current_time())
         return replica.has_news(reader, partition, withheld=withheld)
 
-    def _is_throttled(self, reader: int, partition: FetchPartition) -> bool:
-        """Return whether a reader's fetches of a partition are throttled; those of ISR members never are (KIP-542)."""
-        replica = self._at(partition)
+    def _is_throttled(self, reader: int, replica: Replica | None) -> bool:
+        """Return whether a reader's fetches of a replica are throttled; those of ISR members never are (KIP-542)."""
         if reader == CONSUMER or replica is None or replica.leadership is None:
             return False
         return self._throttles.throttles_leader(replica.tp) and reader not in replica.leadership.state.isr
@@ -174,7 +173,7 @@ class DataApi:
         """Wait until there is something to read, given that there is nothing now."""
         while True:
             replicas = [replica for replica in map(self._at, request.partitions) if replica is not None]
-            is_throttled = any(self._is_throttled(request.replica_id, partition) for partition in request.partitions)
+            is_throttled = any(self._is_throttled(request.replica_id, replica) for replica in replicas)
             pause = self._throttles.leader.pause(trio.current_time()) if is_throttled else 0
             with trio.move_on_after(pause) if pause else nullcontext():
                 await _change([replica.watchers(request.replica_id) for replica in replicas])

@@ -23,6 +23,7 @@ class Agenda:
     """
 
     def __init__(self) -> None:
+        self.now: Callable[[], float] = trio.current_time
         self._calls: list[tuple[float, int, Call]] = []
         self._numbers = count()
         self._busy = False
@@ -31,12 +32,12 @@ class Agenda:
 
     def after(self, seconds: float, call: Call) -> None:
         """Call `call` in `seconds` seconds; it must not raise."""
-        self.at(trio.current_time() + seconds, call)
+        self.at(self.now() + seconds, call)
 
     def at(self, time: float, call: Call) -> None:
         """Call `call` at a time of `trio.current_time()`."""
         heappush(self._calls, (time, next(self._numbers), call))
-        if time <= trio.current_time():
+        if time <= self.now():
             self._do_what_is_due()
         else:
             self._set_alarm()
@@ -44,6 +45,7 @@ class Agenda:
     async def run(self) -> None:
         """Make calls when they are due, until cancelled."""
         self._alarms, self._alarm_at = alarms_of_this_run(), inf
+        self.now = self._alarms.now  # which does not look for the run each time
         self._do_what_is_due()
         self._set_alarm()
         try:
@@ -66,7 +68,7 @@ class Agenda:
             return
         self._busy = True
         try:
-            while self._calls and self._calls[0][0] <= trio.current_time():
+            while self._calls and self._calls[0][0] <= self.now():
                 _, _, call = heappop(self._calls)
                 call()
         finally:
@@ -79,7 +81,7 @@ class Agenda:
 
     def _ring(self) -> None:
         # An alarm that an earlier one has replaced comes too late.
-        if self._alarms is not None and self._alarm_at <= trio.current_time():
+        if self._alarms is not None and self._alarm_at <= self.now():
             self._alarm_at = inf
             self._do_what_is_due()
             self._set_alarm()

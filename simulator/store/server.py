@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-import trio
 from attrs import Factory, define, field, frozen
 
 from simulator.store.agenda import Agenda, Call
@@ -73,7 +72,7 @@ class ServerConnection:
 
     def _due(self) -> float:
         latency = self.host.latency
-        return trio.current_time() + (self._rng.uniform(0.5, 1.5) * latency if latency else 0.0)
+        return self._agenda.now() + (self._rng.uniform(0.5, 1.5) * latency if latency else 0.0)
 
     def _reach_server(self, call: Call) -> None:
         self._under_way -= 1
@@ -193,7 +192,7 @@ class EnsembleServer:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        while self._behind and self._behind[0].at + self._lag <= trio.current_time():
+        while self._behind and self._behind[0].at + self._lag <= self.agenda.now():
             entry = self._behind.popleft()
             commit = self.tree.multi(entry.ops, entry.session_id, entry.now_ms, is_permitted=True)
             self.publish(commit, entry.ends)
