@@ -13,10 +13,12 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import trio
+from trio import _timeouts
 from trio._core import _run as _scheduler
 
 from simulator.alarms import VirtualClock
 from simulator.run_loop import unrolled_run
+from simulator.sleeping import sleep_until
 
 T = TypeVar("T")
 
@@ -25,6 +27,7 @@ EPOCH_MS: Final = 1_700_000_000_000
 
 _SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 _LOOP: Final = "unrolled_run"
+_SLEEP: Final = "sleep_until"
 
 KNOWN_TRIO: Final = ("0.35.",)
 """The versions of trio whose internals our run loop knows. With any other, trio's own runs, which costs more time."""
@@ -54,13 +57,18 @@ def run(main: Callable[[], Awaitable[T]], *, seed: int) -> T:
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Make `trio.run` use our run loop within the block, if it knows this version of trio."""
-    before = _scheduler.unrolled_run
-    setattr(_scheduler, _LOOP, unrolled_run if trio.__version__.startswith(KNOWN_TRIO) else before)
+    """Make `trio.run` use our run loop, and `trio.sleep` our alarms, within the block, if we know this trio."""
+    if not trio.__version__.startswith(KNOWN_TRIO):
+        yield
+        return
+    before = _scheduler.unrolled_run, _timeouts.sleep_until
+    setattr(_scheduler, _LOOP, unrolled_run)
+    setattr(_timeouts, _SLEEP, sleep_until)
     try:
         yield
     finally:
-        setattr(_scheduler, _LOOP, before)
+        setattr(_scheduler, _LOOP, before[0])
+        setattr(_timeouts, _SLEEP, before[1])
 
 
 def _is_someone_waiting() -> bool:

@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from math import inf
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 from attrs import define, field, frozen
 
 from simulator.alarms import Alarms
+from simulator.waiter import Waiter
 
 MAX_CHUNKS: Final = 256
 """Maximum chunks in transit in one direction of a connection before its sender has to wait."""
@@ -95,29 +96,6 @@ class Path:
             news(pipe)
 
 
-@define(eq=False)
-class _Waiter:
-    """The one task that waits at an end of a pipe, if any."""
-
-    task: trio.lowlevel.Task | None = None
-
-    async def wait(self) -> None:
-        """Wait until woken."""
-        self.task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(self._abandon)
-
-    def wake(self) -> None:
-        """Wake the task, if any."""
-        if self.task is not None:
-            trio.lowlevel.reschedule(self.task)
-            self.task = None
-
-    def _abandon(self, raise_cancel: Callable[[], NoReturn]) -> trio.lowlevel.Abort:
-        del raise_cancel
-        self.task = None
-        return trio.lowlevel.Abort.SUCCEEDED
-
-
 class Ending(Enum):
     """The ways in which a pipe ends."""
 
@@ -144,8 +122,8 @@ class Pipe:
         self._ends_at = inf
         self._ends_later_by = 0.0
         self._is_read = True
-        self._receiver = _Waiter()
-        self._sender = _Waiter()
+        self._receiver = Waiter()
+        self._sender = Waiter()
         self._alarm_at = inf
         path.pipes[self] = None
 

@@ -8,9 +8,11 @@ import sys
 
 import trio
 import trio.testing
+from trio import _timeouts as timeouts
 from trio._core import _run as scheduler
 
 from simulator.scheduling import deterministic_scheduling, run
+from simulator.sleeping import sleep_until
 
 PROGRAM = """
 from tests.simulation.test_scheduling import order_of_tasks
@@ -73,6 +75,26 @@ def test_time_waits_for_those_who_wait_until_all_tasks_are_blocked() -> None:
         return trio.current_time()
 
     assert run(main, seed=0) == 0
+
+
+def test_a_sleep_notices_a_cancellation_in_the_turn_in_which_it_ends() -> None:
+    went_on: list[float] = []
+
+    async def main() -> None:
+        with trio.move_on_at(5):
+            await trio.sleep(5)
+            went_on.append(trio.current_time())
+
+    run(main, seed=0)
+    assert not went_on
+
+
+def test_a_sleep_is_an_alarm_within_a_run_only() -> None:
+    async def main() -> object:
+        return timeouts.sleep_until
+
+    assert run(main, seed=0) is sleep_until
+    assert timeouts.sleep_until is not sleep_until
 
 
 def test_trio_is_left_as_it_was() -> None:
