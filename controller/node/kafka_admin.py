@@ -7,6 +7,7 @@ broker next, or with REQUEST_TIMED_OUT.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -32,6 +33,9 @@ from transport.metadata import NO_LEADER, TopicPartition
 R = TypeVar("R")
 
 POLL_SECONDS: Final = 0.01
+NOT_AT_ALL: Final = -math.inf
+"""The end of the time of a client that does not wait: it is told so even if there was nothing to wait for."""
+
 TELLING_SECONDS: Final = 5.0
 """The longest wait for brokers that do not answer, once a change is made."""
 
@@ -77,7 +81,7 @@ class KafkaAdmin:
         if isinstance(answer, ApiError):
             return topic_requests.create_topics_answer(message, _without_words(answer))
         outcomes = refused | _by_name(answer.topics, "Authorization failed.")
-        return topic_requests.create_topics_answer(message, outcomes, self._created(outcomes))
+        return topic_requests.create_topics_answer(message, outcomes, self._created(wanted, outcomes))
 
     async def _create(
         self, wanted: Mapping[str, CreatableTopic], ends: float, asked: messages.CreateTopicsRequest
@@ -95,13 +99,16 @@ class KafkaAdmin:
             outcomes = await self._awaited(outcomes, ends, self._are_led)
         return messages.CreateTopicsResponse((*outcomes, *refused))
 
-    def _created(self, outcomes: Mapping[str, TopicError]) -> dict[str, CreatedTopic]:
-        """Return what is told of topics that have been created."""
+    def _created(
+        self, wanted: Mapping[str, CreatableTopic], outcomes: Mapping[str, TopicError]
+    ) -> dict[str, CreatedTopic]:
+        """Return what is told of topics that have been created, or could be."""
         office = self.office()
         if office is None:
             return {}
-        there = [name for name in outcomes if name in office.context.topics]
-        return {name: _described(office.context, name) for name in there}
+        made = [name for name, outcome in outcomes.items() if outcome.error is ErrorCode.NONE]
+        judged = {name: kafka_topics.judge_new_topic(office.context, wanted[name]) for name in made}
+        return {name: _described(office.context, name, topic) for name, topic in judged.items()}
 
     async def _create_partitions(self, request: KafkaRequest) -> kafka.CreatePartitionsResponse:
         message: kafka.CreatePartitionsRequest = request.message
@@ -163,10 +170,8 @@ class KafkaAdmin:
         """Wait until the changes are made and brokers know them; those that are not made in time have timed out."""
         names = {outcome.name for outcome in outcomes if outcome.error is ErrorCode.NONE}
         await self._until_told(names, ends, partial(is_done, names))
-        return [
-            TopicError(one.name, ErrorCode.REQUEST_TIMED_OUT) if one.name in names and not is_done([one.name]) else one
-            for one in outcomes
-        ]
+        late = {name for name in names if ends == NOT_AT_ALL or not is_done([name])}
+        return [TopicError(one.name, ErrorCode.REQUEST_TIMED_OUT) if one.name in late else one for one in outcomes]
 
     async def _until_told(self, topics: Collection[str], ends: float, is_done: Callable[[], bool]) -> None:
         await _until(lambda: self.office() is None or is_done(), ends)
@@ -247,7 +252,7 @@ async def _until(condition: Callable[[], bool], ends: float) -> None:
 
 
 def _deadline(timeout_ms: int) -> float:
-    return trio.current_time() + max(timeout_ms, 0) / 1000
+    return trio.current_time() + timeout_ms / 1000 if timeout_ms > 0 else NOT_AT_ALL
 
 
 def _without_words(refusal: ApiError) -> ApiError:
@@ -266,6 +271,11 @@ def _in_kafkas_words(outcome: TopicError) -> TopicError:
     return outcome
 
 
-def _described(context: ControllerContext, name: str) -> CreatedTopic:
+def _described(context: ControllerContext, name: str, judged: messages.NewTopic | TopicError) -> CreatedTopic:
+    if isinstance(judged, messages.NewTopic):
+        rows = judged.assignments
+        return CreatedTopic(len(rows) or judged.partitions, len(rows[0]) if rows else judged.replication_factor)
+    if name not in context.topics:
+        return CreatedTopic(-1, -1)
     replicas = context.assignment(TopicPartition(name, 0)).replicas
     return CreatedTopic(len(context.topics[name].znode.partitions), len(replicas), context.topic_id(name))

@@ -87,6 +87,8 @@ async def test_topics_are_created_in_every_version(controllers: Controllers, sto
         assert [(row.name, row.error_code) for row in answer.topics] == [("orders", 0), ("a b", 17), ("wide", 38)]
         if version >= 1:
             assert answer.topics[2].error_message == "Replication factor: 3 larger than available brokers: 2."
+        if version >= 5:
+            assert (answer.topics[0].num_partitions, answer.topics[0].replication_factor) == (2, 1)
         if version >= 7:
             assert service.office is not None
             assert answer.topics[0].topic_id == service.office.context.topic_id("orders")
@@ -98,7 +100,7 @@ async def test_a_topic_that_is_only_validated_is_not_created(controllers: Contro
     async with governed(controllers, store) as (service, _, client):
         request = kafka.CreateTopicsRequest((CreatableTopic("orders", 2, 1),), PATIENCE_MS, validate_only=True)
         [row] = (await client.send(request, kafka.CreateTopicsResponse, 7)).topics
-        assert (row.error_code, row.error_message) == (0, None)
+        assert (row.error_code, row.error_message, row.num_partitions, row.replication_factor) == (0, None, 2, 1)
         grow = kafka.CreatePartitionsRequest((CreatePartitionsTopic("orders", 3, None),), PATIENCE_MS)
         [grown] = (await client.send(grow, kafka.CreatePartitionsResponse, 3)).results
         assert grown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -116,6 +118,9 @@ async def test_a_client_that_does_not_wait_is_told_that_it_has_not_waited(
         office = service.office
         assert office is not None
         await until(lambda: "orders" in office.context.topics)
+        grow = kafka.CreatePartitionsRequest((CreatePartitionsTopic("orders", 3, None),), 0)
+        [grown] = (await client.send(grow, kafka.CreatePartitionsResponse, 3)).results
+        assert grown.error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 class SilentBroker(ScriptedBroker):

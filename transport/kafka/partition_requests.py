@@ -68,12 +68,12 @@ def _message(outcome: PartitionError) -> str | None:
 
 
 def elect_leaders(request: kafka.ElectLeadersRequest) -> ElectLeadersRequest:
-    """Return a request for elections. Raises ApiError(INVALID_REQUEST) for a kind of election that is unknown."""
+    """Return a request for elections. Raises ApiError for a kind of election that is unknown, with Kafka's code."""
     try:
         kind = ElectionType(request.election_type)
     except ValueError:
         text = f"Value {request.election_type} must be one of [PREFERRED, UNCLEAN]"
-        raise ApiError(ErrorCode.INVALID_REQUEST, text) from None
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from None
     return ElectLeadersRequest(kind, _named(request))
 
 
