@@ -12,8 +12,9 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from tests.kit.ports import lasting_port
 from transport.child_process import spawn
-from transport.zookeeper_server import HOST, find_java, free_port
+from transport.zookeeper_server import HOST, find_java
 
 START_SECONDS: Final = 120
 STOP_SECONDS: Final = 60
@@ -46,7 +47,7 @@ class RealBroker:
     zookeeper: str
     directory: Path
     settings: Mapping[str, str] = field(factory=dict)
-    port: int = field(factory=free_port)
+    port: int = field(factory=lasting_port)
     processes: list[subprocess.Popen[bytes]] = field(factory=list, init=False)
     """All of them since the first start."""
 
@@ -126,7 +127,7 @@ async def real_broker(
     port: int | None = None,
 ) -> AsyncIterator[RealBroker]:
     """Run a broker of Kafka's in a folder until the end of the block. It listens when the block begins."""
-    broker = RealBroker(broker_id, jars, zookeeper, directory, settings or {}, port or free_port())
+    broker = RealBroker(broker_id, jars, zookeeper, directory, settings or {}, port or lasting_port())
     try:
         await broker.start()
         yield broker

@@ -18,11 +18,12 @@ from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.real_controllers import RUN, SESSION_MS, RealControllers
 from tests.kafka.releases import brokers_of
 from tests.kafka.traffic import Servers
+from tests.kit.ports import free_ports
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
 from transport.metadata import TopicPartition
 from transport.store.zookeeper import open_zookeeper
-from transport.zookeeper_server import HOST, free_port
+from transport.zookeeper_server import HOST
 
 PATIENCE_SECONDS: Final = 120
 POLL_SECONDS: Final = 0.1
@@ -187,12 +188,13 @@ async def real_cluster(
     The controller `is_first`, and in office, or else starts after the brokers and stands by. `release` may be the name
     of any kind of cluster.
     """
-    clients = {id_: free_port() for id_ in broker_ids}
+    ports = iter(free_ports(2 * len(broker_ids)))
+    clients = {id_: next(ports) for id_ in broker_ids}
     kind = brokers_of(release)
     secured = OPEN if security is None else security.of_broker(*LISTENERS)
     settings = {**SETTINGS, **secured, **kind.settings, **starting.of_broker()}
     brokers = {
-        id_: _broker(of, zookeeper, id_, directory, clients[id_], settings)
+        id_: _broker(of, zookeeper, id_, directory, (next(ports), clients[id_]), settings)
         for id_, of in zip(broker_ids, kind.first(len(broker_ids)), strict=True)
     }
     addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
@@ -233,11 +235,10 @@ async def _begin(controllers: RealControllers, program: Sequence[str]) -> None:
 
 
 def _broker(
-    release: str, zookeeper: str, broker_id: int, directory: Path, port: int, settings: Mapping[str, str]
+    release: str, zookeeper: str, broker_id: int, directory: Path, ports: tuple[int, int], settings: Mapping[str, str]
 ) -> RealBroker:
     folder = directory / f"broker-{broker_id}"
     folder.mkdir()
-    internal = free_port()
-    addresses = f"INTERNAL://{HOST}:{internal},EXTERNAL://{HOST}:{port}"
+    addresses = ",".join(f"{name}://{HOST}:{port}" for name, port in zip(LISTENERS, ports, strict=True))
     own = {**settings, "listeners": addresses}
-    return RealBroker(broker_id, jars.folder(release), zookeeper, folder, own, internal)
+    return RealBroker(broker_id, jars.folder(release), zookeeper, folder, own, ports[0])

@@ -17,11 +17,12 @@ from tests.kafka.real_brokers import RealBroker
 from tests.kafka.real_cluster import FIRST, RealCluster, until
 from tests.kafka.states import is_gone, stands_by, until_in_sync
 from tests.kafka.traffic import until_more, writing
+from tests.kit.ports import lasting_port
 from transport.store import paths
 from transport.store.kafka_office import Writer, read_office
 from transport.store.protocol import MetadataStore
 from transport.store.zookeeper import open_zookeeper
-from transport.zookeeper_server import HOST, free_port
+from transport.zookeeper_server import HOST
 
 KRAFT: Final = 3000
 """The id of the KRaft controller."""
@@ -67,7 +68,7 @@ async def refused(cluster: RealCluster, *words: str) -> str:
 @pytest.mark.soak
 @pytest.mark.parametrize("release", [jars.RELEASE], indirect=True)
 async def test_release_then_migrate(cluster: RealCluster) -> None:
-    port = free_port()
+    port = lasting_port()
     await cluster.create("orders", partitions=3)
     async with open_zookeeper(cluster.zookeeper) as store:
         kraft = await kraft_controller(cluster, store, port)

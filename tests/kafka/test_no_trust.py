@@ -38,6 +38,7 @@ from tests.kafka.real_brokers import RealBroker, real_broker
 from tests.kafka.real_cluster import until
 from tests.kafka.tcp_table import connections
 from tests.kit.certificates import authority, short_lived
+from tests.kit.ports import free_ports
 from transport.acls import Operation
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -51,7 +52,7 @@ from transport.store.scram_users import user_path
 from transport.store.zookeeper import open_zookeeper
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
-from transport.zookeeper_server import HOST, free_port
+from transport.zookeeper_server import HOST
 
 INIT_PRODUCER_ID: Final = 22
 STOPPED_BY_SIGTERM: Final = 143
@@ -190,7 +191,7 @@ def settings_of_broker(security: ClusterSecurity, port: int, clients: int) -> di
 async def laboratory(jars: Path, zookeeper: str, security: ClusterSecurity, directory: Path) -> AsyncIterator[Lab]:
     """Run a broker, whose controllers are not permitted to give orders yet."""
     address = f"{zookeeper}/trust-{directory.name}"
-    port, clients = free_port(), free_port()
+    port, clients, controllers = free_ports(3)
     async with open_zookeeper(address) as store:
         for user in (CONTROLLER, BROKER):
             await add_scram_user(store, user, password_of(user))
@@ -201,7 +202,7 @@ async def laboratory(jars: Path, zookeeper: str, security: ClusterSecurity, dire
         async with in_office(address):
             pass
         async with real_broker(jars, address, 1, directory, settings, port) as running:
-            yield Lab(running, security, store, address, clients, free_port())
+            yield Lab(running, security, store, address, clients, controllers)
 
 
 @pytest.fixture

@@ -12,6 +12,12 @@ PORTS: Final = range(20_000, 30_000)
 """Below the kernel's range for outgoing connections, which could take the port of a stopped process."""
 
 
+def lasting_port() -> int:
+    """Return a free port that stays free while its process is stopped."""
+    [port] = free_ports(1)
+    return port
+
+
 def free_ports(count: int) -> list[int]:
     """Return several different ports of 127.0.0.1 that are free."""
     found: list[int] = []
