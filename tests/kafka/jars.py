@@ -29,10 +29,16 @@ def fetched(release: str) -> Path | None:
     return found if any(found.glob("kafka_2.13-*.jar")) else None
 
 
+def has_tools(release: str) -> bool:
+    """Return whether the command-line tools of a release have been fetched; those of older ones are in kafka_2.13."""
+    return (folder(release) / f"kafka-tools-{release}.jar").exists()
+
+
 def fetch(release: str) -> Path:
     """Fetch the jars of a release unless they are there, and return their folder."""
     there = fetched(release)
-    if there is not None:
+    needs_tools = release == RELEASE
+    if there is not None and (has_tools(release) or not needs_tools):
         return there
     maven = shutil.which("mvn")
     if maven is None:
@@ -40,9 +46,15 @@ def fetch(release: str) -> Path:
     target = folder(release)
     partial = target.with_name(f"{release}.part")
     shutil.rmtree(partial, ignore_errors=True)
-    options = [f"-Dkafka={release}", f"-DoutputDirectory={partial}"]
+    options = [f"-Dkafka={release}", f"-DoutputDirectory={partial}", *(["-Dtools"] if needs_tools else [])]
     subprocess.run([maven, "-q", "-B", "-f", _POM, "dependency:copy-dependencies", *options], check=True)
-    partial.rename(target)
+    if there is None:
+        partial.rename(target)
+        return target
+    # The others are those of an earlier fetch, and may be in use.
+    tools = f"kafka-tools-{release}.jar"
+    (partial / tools).rename(target / tools)
+    shutil.rmtree(partial)
     return target
 
 

@@ -15,7 +15,7 @@ from controller.admin.client import AdminClient, open_admin
 from tests.kafka import jars
 from tests.kafka.cluster_security import ClusterSecurity
 from tests.kafka.real_brokers import RealBroker, kill
-from tests.kafka.real_controllers import RUN, SESSION_MS, RealControllers
+from tests.kafka.real_controllers import LISTENERS, RUN, SESSION_MS, RealControllers
 from tests.kafka.releases import brokers_of
 from tests.kafka.traffic import Servers
 from tests.kit.ports import free_ports
@@ -30,7 +30,6 @@ POLL_SECONDS: Final = 0.1
 FIRST: Final = 1001
 """The id of the controller that is there before the brokers."""
 
-LISTENERS: Final = ("INTERNAL", "EXTERNAL")
 OPEN: Final = {"listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"}
 SETTINGS: Final = {
     "inter.broker.listener.name": "INTERNAL",
@@ -159,10 +158,14 @@ class RealCluster:
 
 @frozen
 class Starting:
-    """The start of the processes: the program of the first controller, and the timeout of all sessions."""
+    """The start of the processes: the program of the first controller, and the timeout of all sessions.
+
+    If the controllers are shown, clients see them, too.
+    """
 
     program: Sequence[str] = RUN
     session_ms: int | None = None
+    are_shown: bool = False
 
     def of_broker(self) -> Mapping[str, str]:
         """Return the settings of a broker."""
@@ -199,7 +202,8 @@ async def real_cluster(
     }
     addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
     options = () if security is None else ("--security-config", str(security.of_controller()))
-    controllers = RealControllers(zookeeper, directory, starting.session_ms or SESSION_MS, options)
+    session_ms = starting.session_ms or SESSION_MS
+    controllers = RealControllers(zookeeper, directory, session_ms, options, are_shown=starting.are_shown)
     network = None if security is None else security.admin_network()
     try:
         if security is not None:
