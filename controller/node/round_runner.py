@@ -1,7 +1,9 @@
 """The runner that drives an event's rounds against the store, the context and the channels.
 
-Each chunk of a change is committed (fenced by the version of `/controller_epoch`), then applied, then published. So
-memory never runs ahead of the store, and brokers never learn of anything that is not durable.
+Each chunk of a change is committed (fenced by the version of `/controller_epoch`), then applied. What it tells brokers
+is published when the round ends, or when many steps have been committed. So memory never runs ahead of the store,
+brokers never learn of anything that is not durable, and a large round reaches each broker in a few large requests. If
+the controller loses its office between commit and publication, its successor tells brokers everything anyway.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar, assert_never
+from typing import Final, Protocol, TypeVar, assert_never
 
 import trio
 from attrs import define, field
@@ -30,6 +32,9 @@ from transport.store.protocol import Check, MetadataStore, Rejected
 T = TypeVar("T")
 
 log = get_logger(__name__)
+
+PUBLISHED_TOGETHER: Final = 10_000
+"""The number of committed steps that a round publishes before its end. A request has room for as many partitions."""
 
 
 class Publisher(Protocol):
@@ -91,19 +96,28 @@ class RoundRunner:
         subjects = tuple(tp for step in change.steps for tp in step.subjects)
         self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects, self._event_id))
         # Steps without writes have nothing to wait for.
-        self._apply(change.round, [step for step in change.steps if not step.writes])
+        unwritten = [step for step in change.steps if not step.writes]
+        self._apply(change.round, unwritten)
+        self._publish(change.round, unwritten)
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []
         rejected: list[Step] = []
+        unpublished: list[Step] = []
         most = self.context.config.request_limits.chunk
         for chunk in plan_chunks([step.writes for step in steps], max_bytes=most):
             members = [steps[i] for i in chunk]
             result = await commit_chunk(self.store, [step.writes for step in members], fence)
-            self._apply(change.round, [members[i] for i in result.committed], result.zxid)
+            committed = [members[i] for i in result.committed]
+            self._apply(change.round, committed, result.zxid)
+            unpublished += committed
+            if len(unpublished) >= PUBLISHED_TOGETHER:
+                self._publish(change.round, unpublished)
+                unpublished = []
             refused += [members[i] for i in result.conflicts]
             rejected += [members[i] for i in result.rejected]
             _log_rejections(change.round, list(result.rejected.values()))
+        self._publish(change.round, unpublished)
         await trio.lowlevel.checkpoint()
         return ChangeOutcome(tuple(refused), tuple(rejected))
 
@@ -115,15 +129,14 @@ class RoundRunner:
                 apply(fact)
                 if isinstance(fact, (BrokerRegistered, BrokerGone)):
                     self.channels.follow(fact)
-        subjects = tuple(tp for step in steps for tp in step.subjects)
         if zxid is not None:
-            self._commit_seen(name, zxid, subjects)
-        self._publish(name, steps, subjects)
+            self._commit_seen(name, zxid, tuple(tp for step in steps for tp in step.subjects))
 
-    def _publish(self, name: str, steps: Sequence[Step], subjects: tuple[TopicPartition, ...]) -> None:
+    def _publish(self, name: str, steps: Sequence[Step]) -> None:
         publications = [publication for step in steps for publication in step.publications]
         if publications:
             self.channels.publish(without_waiting(self.context, publications))
+            subjects = tuple(tp for step in steps for tp in step.subjects)
             published = PublishedRound(self._event, name, self.context.epoch, subjects, self._event_id)
             self.observer.published(published)
 

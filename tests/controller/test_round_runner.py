@@ -21,6 +21,7 @@ from controller.model.rounds import (
     read,
 )
 from controller.model.state_machines import PartitionPhase
+from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer, Observers, PublishedRound
 from tests.controller.conftest import ENDPOINT, TP, Bench
@@ -95,14 +96,45 @@ async def test_a_change_is_committed_then_applied_then_published(bench: Bench) -
 
 
 @pytest.mark.requirement("D10")
-async def test_a_chunk_is_applied_and_published_before_the_next_is_committed(bench: Bench) -> None:
+async def test_each_chunk_is_applied_when_it_is_committed_and_a_round_is_published_at_its_end(bench: Bench) -> None:
     await bench.start(*[(1, 2)] * 501)
-    bench.seen.clear()
     steps = [write(tp, NEW, bench.context) for tp in bench.context.partitions()]
+    witness = watched(bench)
     await bench.run(change("B3", steps))
-    assert bench.seen.rounds == ["B3", "(B3)", "B3", "(B3)"]
-    assert [len(commit.partitions) for commit in bench.seen.commits] == [500, 1]
-    assert bench.seen.commits[0].zxid < bench.seen.commits[1].zxid
+    assert witness.seen == [
+        ("committed B3", 9, 9),
+        ("committed B3", 9, 9),
+        ("publish 1002", 9, 9),
+        ("published B3", 9, 9),
+    ]
+
+
+@pytest.mark.requirement("D10")
+async def test_a_long_round_is_published_whenever_enough_has_been_committed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(round_runner, "PUBLISHED_TOGETHER", 1_000)
+    await bench.start(*[(1, 2)] * 1_501)
+    await bench.run(change("B3", [write(tp, NEW, bench.context) for tp in bench.context.partitions()]))
+    assert bench.seen.rounds == ["B3", "B3", "(B3)", "B3", "B3", "(B3)"]
+    assert [len(commit.partitions) for commit in bench.seen.commits] == [500, 500, 500, 1]
+    zxids = [commit.zxid for commit in bench.seen.commits]
+    assert zxids == sorted(set(zxids))
+    told = [state.partition for tell in bench.seen.metadata() for state in tell.partitions]
+    assert told == list(range(1_501))
+
+
+@pytest.mark.requirement("D10")
+async def test_what_a_crash_leaves_unpublished_brokers_hear_of_from_the_next_controller(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * 501)
+    first, *_, last = tps = bench.context.partitions()
+    before = bench.context.leadership[last]
+    steps = [write(tp, NEW, bench.context) for tp in tps]
+    await bench.crash(bench.run(change("B3", steps)), after="B3")
+    assert bench.seen.published == []
+    await bench.fail_over()
+    told = [bench.seen.latest_metadata(tp).leader_epoch for tp in (first, last)]
+    assert told == [NEW.leader_epoch, before.leader_epoch]
 
 
 @pytest.mark.requirement("D1", "D10")

@@ -45,6 +45,7 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
 
     async def hasty(self: round_runner.RoundRunner, change: Change) -> ChangeOutcome:
         self._apply(change.round, change.steps)
+        self._publish(change.round, change.steps)
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []
