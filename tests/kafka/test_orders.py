@@ -234,6 +234,24 @@ async def test_a_state_that_many_brokers_are_sent_is_packed_once() -> None:
     assert states.leader_and_isr(new, 7) != states.leader_and_isr(item, 7)
 
 
+def test_the_topics_that_many_brokers_are_told_of_are_packed_once() -> None:
+    packed, told = PackedStates(), tuple(state("orders", n) for n in range(3))
+    topics = packed.topics(told, 7)
+    assert packed.topics((*told,), 7) is topics
+    # Other states after the same first one, another version, or fewer states are other bytes.
+    assert packed.topics((*told[:2], state("orders", 2, leader=1)), 7) != topics
+    assert packed.topics(told, 6) != topics
+    assert packed.topics(told[:2], 7) != topics
+    assert packed.topics((), 7) == ()
+
+
+def test_only_the_last_lists_of_topics_are_remembered() -> None:
+    packed, lists = PackedStates(), [(state("orders", n),) for n in range(11)]
+    first, *others = [packed.topics(told, 7) for told in lists]
+    assert [packed.topics(told, 7) is known for told, known in zip(lists[1:], others, strict=True)] == [True] * 10
+    assert packed.topics(lists[0], 7) is not first
+
+
 @pytest.mark.parametrize(
     ("order", "rows"),
     [

@@ -9,7 +9,8 @@ Klamm's requests differ from Kafka's in a few ways, which are bridged here:
 - `number` and `topics` have no counterpart. Kafka's brokers forget a topic only if each of its partitions is sent with
   the leader -2.
 
-The state of a partition has the same bytes for every broker that is sent it in the same version, and is packed once.
+The state of a partition has the same bytes for every broker that is sent it in the same version, and is packed once. So
+are the topics of an UpdateMetadata, since most of them go to all brokers.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ _NOT_PERMITTED: Final = (
 _HAS_RECOVERY_STATE: Final = 6
 _SAYS_WHAT_TO_DELETE: Final = 3
 _REMEMBERED: Final = 200_000
+_REMEMBERED_LISTS: Final = 10
 
 
 @frozen
@@ -89,6 +91,26 @@ class PackedStates:
 
     _packed: dict[tuple[int, type[Message], int, bool], tuple[PartitionState, Packed]] = field(factory=dict, init=False)
 
+    _topics: dict[tuple[int, int, int], tuple[tuple[PartitionState, ...], tuple[Any, ...]]] = field(
+        factory=dict, init=False
+    )
+    """The last lists of states in UpdateMetadata with the bytes of their topics, by version, length and first state."""
+
+    def topics(self, states: tuple[PartitionState, ...], version: int) -> tuple[Any, ...]:
+        """Return the bytes in place of the topics of an UpdateMetadata with these states. Raises CodecError."""
+        key = version, len(states), id(states[0]) if states else 0
+        known = self._topics.get(key)
+        # Lists of identical states compare without a look into the states.
+        if known is not None and known[0] == states:
+            return known[1]
+        topics = tuple(
+            packed(topic, kafka.UpdateMetadataRequest, version) for topic in self._update_metadata(states, version)
+        )
+        self._topics[key] = states, topics
+        if len(self._topics) > _REMEMBERED_LISTS:
+            del self._topics[next(iter(self._topics))]
+        return topics
+
     def leader_and_isr(self, item: LeaderAndIsrPartition, version: int) -> Any:
         """Return the bytes in place of a partition's entry in LeaderAndIsr. Raises CodecError."""
         return self._find(item.state, kafka.LeaderAndIsrRequest, version, is_new=item.is_new)
@@ -96,6 +118,14 @@ class PackedStates:
     def update_metadata(self, state: PartitionState, version: int) -> Any:
         """Return the bytes in place of a partition's entry in UpdateMetadata. Raises CodecError."""
         return self._find(state, kafka.UpdateMetadataRequest, version)
+
+    def _update_metadata(self, states: Iterable[PartitionState], version: int) -> Iterator[UpdateMetadataTopicState]:
+        """Yield the topics of an UpdateMetadata."""
+        entries: dict[tuple[str, str], list[Any]] = {}
+        for state in states:
+            entries.setdefault((state.topic, state.topic_id), []).append(self.update_metadata(state, version))
+        for topic, of in entries.items():
+            yield UpdateMetadataTopicState(*topic, tuple(of))
 
     def _find(self, state: PartitionState, message: type[Message], version: int, *, is_new: bool = False) -> Packed:
         key = id(state), message, version, is_new
@@ -168,14 +198,11 @@ def update_metadata(
     request: UpdateMetadataRequest, version: int, nodes: Sequence[Node], states: PackedStates
 ) -> kafka.UpdateMetadataRequest:
     """Return the UpdateMetadata of a request, with all nodes. Raises CodecError if a row of it cannot be packed."""
-    entries: dict[tuple[str, str], list[Any]] = {}
-    for state in request.partitions:
-        entries.setdefault((state.topic, state.topic_id), []).append(states.update_metadata(state, version))
     return kafka.UpdateMetadataRequest(
         controller_id=request.controller_id,
         controller_epoch=request.controller_epoch,
         broker_epoch=request.broker_epoch,
-        topic_states=tuple([UpdateMetadataTopicState(*topic, tuple(of)) for topic, of in entries.items()]),
+        topic_states=states.topics(request.partitions, version),
         live_brokers=tuple(map(_live_broker, nodes)),
     )
 

@@ -110,8 +110,8 @@ def deleted_topics_are_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Leave out of UpdateMetadata the partitions that brokers are to forget."""
     edit(
         patch,
-        "transport.kafka.orders:update_metadata",
-        ("for state in request.partitions:", "for state in [s for s in request.partitions if s.leader != -2]:"),
+        "transport.kafka.orders:PackedStates._update_metadata",
+        ("for state in states:", "for state in [s for s in states if s.leader != -2]:"),
     )
 
 
