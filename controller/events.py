@@ -66,11 +66,11 @@ class Outcomes:
 
     def gather(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> bool:
         """Add an answer; return whether it must be processed. Only KAFKA_STORAGE_ERROR is an error of a log."""
-        topic_ids = {item.state.tp: item.state.topic_id for item in request.partitions}
         errors = {item.error for item in response.partitions}
         self._has_failed = self._has_failed or ErrorCode.KAFKA_STORAGE_ERROR in errors
         if not self._has_failed or errors.isdisjoint(_LOG_VERDICTS):
             return False
+        topic_ids = {item.state.tp: item.state.topic_id for item in request.partitions}
         for item in response.partitions:
             topic_id = topic_ids.get(item.tp)
             if topic_id is not None and item.error in _LOG_VERDICTS:

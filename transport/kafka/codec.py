@@ -44,7 +44,7 @@ def encode(message: Message, version: int) -> bytes:
 def packed(entity: Entity, message: type[Message], version: int) -> Packed:
     """Return the bytes of an entity that is part of a kind of message, in a version of that. Raises CodecError."""
     try:
-        return Packed(_entity(type(entity), _Dialect.of(message, version)).pack(entity))
+        return Packed(_codec(type(entity), message, version).pack(entity))
     except (struct_error, AttributeError, TypeError) as error:
         raise CodecError(f"{type(entity).__name__} cannot be encoded in version {version}: {error}") from error
 
@@ -52,7 +52,7 @@ def packed(entity: Entity, message: type[Message], version: int) -> Packed:
 def decode(message: type[M], version: int, body: bytes) -> M:
     """Return the message that is all of a body. Raises CodecError."""
     try:
-        value, end = _entity(message, _Dialect.of(message, version)).read(body, 0)
+        value, end = _codec(message, message, version).read(body, 0)
     except CodecError as error:
         raise CodecError(f"{message.__name__} of version {version} {error}") from None
     if end != len(body):
@@ -90,6 +90,11 @@ class _Part:
     names: tuple[str, ...]
     codec: _Codec
     """Of the field's value; of the tuple of values if there are several fields."""
+
+
+@cache
+def _codec(entity: type[Entity], message: type[Message], version: int) -> _Codec:
+    return _entity(entity, _Dialect.of(message, version))
 
 
 # --- entities ---------------------------------------------------------------------------------------------------
