@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define
+from attrs import define, field
 
 from simulator.frames import control_request, request_to_controller
+from simulator.kafka.frames import is_kafkas
+from simulator.kafka.late_orders import Latest
 from simulator.safety.invariants import Safety
 from simulator.steps import Steps
 from simulator.trace import Trace
@@ -20,6 +22,8 @@ class Hooks:
     trace: Trace
     safety: Safety
     steps: Steps
+    _latest: Latest[tuple[str, str]] = field(factory=Latest, init=False)
+    """The newest connections with orders to brokers of Kafka's."""
 
     def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
         """Observe a commit of the store."""
@@ -33,7 +37,7 @@ class Hooks:
         if source.startswith("controller-") and destination.startswith("broker-"):
             broker_id = int(destination.removeprefix("broker-"))
             request = control_request(chunk, self.safety.disks[broker_id].id_of)
-            if request is not None:
+            if request is not None and self._is_obeyed(source, destination, connection_id, chunk):
                 self.safety.ordered(source, broker_id, request)
                 self.safety.decisions.ordered(connection_id, broker_id, chunk, request)
                 self.steps.arrived(int(source.removeprefix("controller-")), broker_id)
@@ -44,3 +48,7 @@ class Hooks:
                 self.safety.decisions.received(destination, asked)
             elif source.startswith("broker-"):
                 self.safety.decisions.answered(destination, connection_id, chunk)
+
+    def _is_obeyed(self, source: str, destination: str, connection_id: int, order: bytes) -> bool:
+        """Return whether a broker does not turn an order away as late; ours do that by the order's number."""
+        return not is_kafkas(order) or self._latest.admit((source, destination), connection_id)

@@ -6,12 +6,14 @@ simulated. The first frame of a connection says which it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 
 import trio
 from attrs import define, field
 
 from simulator.kafka import frames
+from simulator.kafka.late_orders import ORDERS, Latest
 from simulator.kafka.releases import Release
 from simulator.kafka.requests import Handler
 from simulator.network.intercepting import InterceptingNetwork
@@ -32,52 +34,43 @@ from transport.wire.frames import frame
 class KafkaServer:
     """Answers what controllers send, in the versions of a release.
 
-    A request of another version, or one that cannot be read, ends its connection. So does a request on a connection
-    that its controller has replaced by another one: on Kafka's wire nothing tells a late request from a new one, so a
-    broker could obey it after newer ones, and Kafka's own controllers cannot prevent that either.
+    A request of another version, or one that cannot be read, ends its connection. So does an order that is late.
     """
 
     release: Release
     handlers: Mapping[type[Message], Handler]
-    _latest: dict[str | None, trio.abc.Stream] = field(factory=dict, init=False)
-    """The newest connection of each controller, by its client id."""
+    _connections: Iterator[int] = field(factory=count, init=False)
+    _latest: Latest[str | None] = field(factory=Latest, init=False)
+    """The newest connections with orders, by the client ids of controllers."""
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Answer the requests of one connection."""
-        received = FrameStream(stream)
+        """Answer the requests of one connection, whose first request has arrived."""
+        received, number = FrameStream(stream), next(self._connections)
         try:
-            is_new = True
             while (payload := await received.receive()) is not None:
-                answer = await self._answer(stream, payload, is_new=is_new)
+                answer = await self._answer(number, payload)
                 if answer is None:
                     break
-                is_new = False
                 await received.send(frame(answer))
         except (CodecError, FrameError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the connection ends
         finally:
             await received.close()
 
-    async def _answer(self, stream: trio.abc.Stream, payload: bytes, *, is_new: bool) -> bytes | None:
+    async def _answer(self, connection: int, payload: bytes) -> bytes | None:
         key, version = read_api(payload)
         api = KAFKA_APIS.get(key)
         if key == ApiVersionsRequest.api_key:
-            self._take(stream, payload, is_new=is_new)
             offered = {kind.api_key: versions for kind, versions in self.release.offered.items()}
             return pack_api_versions(offered, payload, version)
         handler = None if api is None else self.handlers.get(api.request)
         if api is None or handler is None or version not in self.release.offered[api.request]:
             return None
         header, body = unpack_request(api.request, payload)
-        if self._latest.get(header.client_id) is not stream:
+        if api.request in ORDERS and not self._latest.admit(header.client_id, connection):
             return None
         response = await handler(decode(api.request, version, body), version)
         return pack_response(api.response, version, header.correlation_id, encode(response, version))
-
-    def _take(self, stream: trio.abc.Stream, payload: bytes, *, is_new: bool) -> None:
-        header, _ = unpack_request(ApiVersionsRequest, payload)
-        if is_new:
-            self._latest[header.client_id] = stream
 
 
 def of_two_protocols(network: Network, kafkas: StreamHandler) -> Network:
