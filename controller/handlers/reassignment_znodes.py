@@ -23,7 +23,7 @@ from controller.model.rounds import Rounds, Step, attempt, change, children, des
 from transport.log import get_logger
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create, Delete, Op, Znode
+from transport.store.protocol import Create, Delete, Op, Set, Znode
 
 log = get_logger(__name__)
 
@@ -71,16 +71,22 @@ def _discard_earlier(context: ControllerContext) -> Rounds[None]:
     """Delete the znodes of reassignments that Kafka's controller has ended, where it has begun another one.
 
     It keeps no such znodes. One from before it was in office is older than our `/controller`, and is of another
-    reassignment if its original replicas are others than those of the assignment.
+    reassignment if its original replicas are others than those of the assignment. One that is kept is written again:
+    from then on only our overrides change the assignment, and may add to its original replicas.
     """
     moving = list(context.reassigning)
     holder, *znodes = yield from read([paths.CONTROLLER, *map(paths.reassignment, moving)])
     if holder is None:
         return
     found = [(tp, znode) for tp, znode in zip(moving, znodes, strict=True) if znode is not None]
-    older = [(tp, _identity(tp, znode).original) for tp, znode in found if znode.stat.czxid < holder.stat.czxid]
-    ended = [tp for tp, original in older if original and set(original) != set(context.assignment(tp).origin_replicas)]
-    yield from attempt("identify", [Step(writes=(Delete(paths.reassignment(tp)),)) for tp in ended])
+    older = [(tp, znode) for tp, znode in found if znode.stat.mzxid < holder.stat.czxid]
+    yield from attempt("identify", [Step(writes=(_judge(context, tp, znode),)) for tp, znode in older])
+
+
+def _judge(context: ControllerContext, tp: TopicPartition, znode: Znode) -> Op:
+    path, original = paths.reassignment(tp), _identity(tp, znode).original
+    has_ended = original and set(original) != set(context.assignment(tp).origin_replicas)
+    return Delete(path) if has_ended else Set(path, znode.data, znode.stat.version)
 
 
 def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset[str]]:

@@ -194,3 +194,16 @@ async def test_a_move_that_goes_on_keeps_its_identity_and_its_original_replicas(
     await take_office(kafka)
     assert kafka.context.reassigning[TP] == before
     assert kafka.context.reassigning[TP].original == (1, 2)
+
+
+async def test_an_override_leaves_the_identity_to_the_next_controller_of_ours(kafka: Bench) -> None:
+    await kafka.move(TP, (3, 2))
+    before = kafka.context.reassigning[TP]
+    await give_to_kafka(kafka)
+    await take_office(kafka)
+    # The override wants replica 1 back, and replica 3 stays for as long as it leads.
+    state = await kafka.read_state(TP)
+    await kafka.write_state(TP, evolve(state, leader=3, isr=(3,)))
+    await kafka.change_topic("orders", 0, ReplicaAssignment((2, 1, 3), (), (3,)))
+    await take_office(kafka)
+    assert kafka.context.reassigning[TP] == before
