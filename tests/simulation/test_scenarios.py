@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 from attrs import fields_dict
+from jsonschema import Draft202012Validator
 
 from simulator.scenario.faults import ScenarioFault
 from simulator.scenario.language import SETTINGS, schema
@@ -18,10 +18,17 @@ from simulator.scenario.table import WIDTH, lines
 from simulator.settings import Settings
 
 LIBRARY = sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("*.yaml"))
+LONG = ("leader_dies_at_each_step", "session_expires_at_each_step", "two_controllers")
+"""Scenarios that take long, of whose variants the soak runs every second one."""
+
 VARIANTS = [
-    pytest.param(scenario, id=" ".join([path.stem, *scenario.variant.values()]))
+    pytest.param(
+        scenario,
+        id=" ".join([path.stem, *scenario.variant.values()]),
+        marks=pytest.mark.soak if path.stem in LONG and number % 2 else (),
+    )
     for path in LIBRARY
-    for scenario in load(path)
+    for number, scenario in enumerate(load(path))
 ]
 MOVE = """
 cluster: {brokers: 6}
@@ -29,6 +36,13 @@ topics: {orders: [[1, 2, 3]]}
 events:
   - reassign: {orders-0: [4, 5, 6]}
 """
+
+
+@pytest.fixture(scope="module")
+def validator() -> Draft202012Validator:
+    """Return what holds files to the schema, which takes a thousand times longer to check than a file does."""
+    Draft202012Validator.check_schema(schema())
+    return Draft202012Validator(schema())
 
 
 @pytest.mark.requirement("A4", "A5", "A6", "A7", "A8", "A9", "A10", "A11")
@@ -41,8 +55,8 @@ def test_what_a_scenario_of_the_library_expects_comes_about(scenario: Scenario) 
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=[path.stem for path in LIBRARY])
-def test_the_library_fits_the_schema(path: Path) -> None:
-    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema())
+def test_the_library_fits_the_schema(path: Path, validator: Draft202012Validator) -> None:
+    validator.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
 def test_every_setting_of_a_cluster_can_be_given() -> None:
