@@ -111,7 +111,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 TestCluster = ClusterMachine.TestCase
-# A tenth of the profile's examples: each is a whole cluster.
+# A tenth of the soak's examples, and ten otherwise: each is a whole cluster.
 TestCluster.settings = hypothesis.settings(
-    max_examples=hypothesis.settings().max_examples // 10, stateful_step_count=30
+    max_examples=max(10, hypothesis.settings().max_examples // 10), stateful_step_count=30
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from attrs import define, evolve, frozen
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from spark_bridge.engines.engine import Accept
 from spark_bridge.engines.in_process import InProcess
@@ -21,6 +21,7 @@ from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import check, plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
+from tests.kit.examples import examples
 
 BLOCK_SIZE = "spark_bridge.model.block.BLOCK_SIZE"
 MANY = ClusterShape(brokers=12, racks=3, topics=60, partitions=2_000, seed=5)
@@ -67,7 +68,7 @@ def goal_of(kind: GoalKind, tolerance: float = 0.05) -> Goal:
     return Goal(kind, frozenset(named.get(kind, ())), factor, tolerance=tolerance, force=True)
 
 
-@settings(max_examples=12)
+@examples(6, 12)
 @given(
     kind=st.sampled_from(GoalKind),
     seed=st.integers(0, 10_000),
