@@ -88,7 +88,7 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@each_in_the_soak("help", "a document", "a plan's moves")
 def test_a_full_device_is_told_in_one_line(command: Sequence[str], full: Path) -> None:
     done = redirected(f"> {full}", *command)
     assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [FULL.strip()]), done.stderr
@@ -199,7 +199,7 @@ async def test_nothing_is_moved_if_the_way_back_cannot_be_told(klamm: Shell, tmp
 # --- services ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["full", "closed", "pipe"])
+@pytest.mark.parametrize("where", ["full", "closed", pytest.param("pipe", marks=pytest.mark.soak)])
 async def test_a_service_runs_though_nobody_hears_it(where: str, zookeeper: str, tmp_path: Path, full: Path) -> None:
     """Its output and its log are lost, and it still serves."""
     redirection = {"full": f"> {full} 2> {full}", "closed": ">&- 2>&-", "pipe": "> >(true) 2> >(true)"}[where]

@@ -23,10 +23,10 @@ from transport.store import paths
         ("U1", "commit"),
         pytest.param("A1", "publish", marks=pytest.mark.soak),
         pytest.param("A2", "publish", marks=pytest.mark.soak),
-        ("ISR", "commit"),
+        pytest.param("ISR", "commit", marks=pytest.mark.soak),
         ("B3", "publish"),
         pytest.param("B4", "commit", marks=pytest.mark.soak),
-        ("B5", "publish"),
+        pytest.param("B5", "publish", marks=pytest.mark.soak),
         pytest.param("B6", "commit", marks=pytest.mark.soak),
     ],
 )

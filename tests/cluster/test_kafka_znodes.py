@@ -73,7 +73,7 @@ async def kafka_estate(address: str, data_dir: Path, version: int) -> AsyncItera
 
 
 @pytest.mark.requirement("A1", "A2")
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.soak), 3])
 async def test_kafka_carries_out_what_klamm_asks_for(zookeeper: str, tmp_path: Path, version: int) -> None:
     async with kafka_estate(f"{zookeeper}/kafka-{version}", tmp_path, version) as kafka:
         log = tmp_path / "execute.log"

@@ -35,6 +35,7 @@ TOO_MANY = 6_000
 """Partitions whose moves between these brokers would make it too large."""
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A11")
 async def test_thousands_of_moves_in_one_topic_are_cancelled(bench: Bench) -> None:
     await bench.start(*[ORIGIN] * MANY)
@@ -85,6 +86,7 @@ async def test_ten_thousand_partitions_of_one_topic_take_one_write_of_its_znode_
     assert await topic_versions(bench, ["orders"]) == [WHOLE_CLUSTER / CHUNK]
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A1", "A11")
 async def test_ten_thousand_partitions_of_many_topics_take_one_write_of_each_znode(bench: Bench) -> None:
     names = [f"topic-{number}" for number in range(20)]

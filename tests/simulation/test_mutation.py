@@ -20,8 +20,9 @@ ELECTIONS = "controller/model/elections.py"
 
 
 def test_the_same_seed_draws_the_same_mutants() -> None:
-    assert drawn(modules(), 40, 7) == drawn(modules(), 40, 7)
-    assert drawn(modules(), 40, 7) != drawn(modules(), 40, 8)
+    first = drawn(modules(), 40, 7)
+    assert first == drawn(modules(), 40, 7)
+    assert first != drawn(modules(), 40, 8)
 
 
 def test_mutants_are_drawn_from_every_folder() -> None:

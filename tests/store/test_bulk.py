@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import pytest
+
 from tests.store.conftest import OpenStore
 from tests.store.events import Events, changed, children_of, created
 from tests.store.interrupted import interrupted
@@ -33,6 +35,15 @@ async def write_again_and_end(store: MetadataStore) -> None:
     await store.multi([Create("/end/child")])
 
 
+@pytest.mark.parametrize(
+    "open_store",
+    [
+        "memory",
+        "zookeeper",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in ("simulated", "secured zookeeper")),
+    ],
+    indirect=True,
+)
 async def test_20_000_watches_fire_once_each(open_store: OpenStore) -> None:
     async with open_store() as store, open_store() as other:
         await commit_all(other, [Create(path) for path in [*THERE, "/end"]])

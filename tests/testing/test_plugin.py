@@ -53,7 +53,7 @@ def test_a_failure_tells_the_seed_that_replays_it_and_how_the_trace_ends(tmp_pat
     assert digest not in run_pytest(tmp_path, FAILING).stdout
 
 
-@pytest.mark.parametrize("trio_mode", ["false", "true"])
+@pytest.mark.parametrize("trio_mode", ["false", pytest.param("true", marks=pytest.mark.soak)])
 def test_time_is_virtual_for_who_takes_our_fixture_and_for_nobody_else(tmp_path: Path, trio_mode: str) -> None:
     done = run_pytest(tmp_path, CLOCKS, "-o", f"trio_mode={trio_mode}")
     assert "3 passed" in done.stdout, done.stdout + done.stderr

@@ -93,6 +93,7 @@ async def test_spark_is_kept_from_plan_to_plan_also_when_one_is_cancelled_or_ref
     assert files_in(stub) == []
 
 
+@pytest.mark.soak
 async def test_spark_or_the_bridge_may_die_and_the_next_plan_is_made(ask: Asking, stub: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     async with open_bridge() as bridge:

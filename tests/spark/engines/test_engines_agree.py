@@ -92,6 +92,7 @@ def test_many_blocks_are_planned_alike(
     agree(spark, goal, tmp_path)
 
 
+@pytest.mark.soak
 def test_many_empty_partitions_are_planned_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ BAD_LOADS: dict[str, tuple[str, str | list[Row], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("on_bad_rows", OnBadRows)
+@pytest.mark.parametrize("on_bad_rows", [OnBadRows.REFUSE, pytest.param(OnBadRows.SET_ASIDE, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("kind", BAD_LOADS)
 def test_an_unknown_column_of_loads_is_refused(
     kind: str, on_bad_rows: OnBadRows, tmp_path: Path, spark: SparkSession

@@ -63,7 +63,7 @@ def test_disks_are_filled_to_the_last_byte_by_partitions_of_different_blocks(see
     assert load[:, BYTES].tolist() == [0, *map(sum, disks)]
 
 
-@pytest.mark.parametrize("engine", ["kernel", "blocks"])
+@pytest.mark.parametrize("engine", ["kernel", pytest.param("blocks", marks=pytest.mark.soak)])
 def test_leaders_that_shall_stay_leave_a_crowded_rack_where_nothing_else_makes_room(engine: str) -> None:
     given = shaped(80166)
     given = evolve(given, goal=evolve(given.goal, leaders=LeaderScope.NONE))
@@ -79,6 +79,7 @@ def test_what_finds_no_room_in_any_exchange_is_refused() -> None:
         plan_blocks(alone([50, 50, 50]), brokers, DRAIN)
 
 
+@pytest.mark.soak
 def test_exchanges_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     given = shaped(414)
     blocks = blocks_for(given, "blocks")

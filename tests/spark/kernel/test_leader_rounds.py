@@ -49,7 +49,10 @@ def test_blocks_bring_new_brokers_within_bounds_and_change_few_leaders(tolerance
     assert changed <= 1.01 * np.maximum(case.lo - before, 0).sum()
 
 
-@pytest.mark.parametrize(("partitions", "brokers", "blocks"), [(20_000, 30, 7), (20_000, 200, 16), (40_000, 100, 40)])
+@pytest.mark.parametrize(
+    ("partitions", "brokers", "blocks"),
+    [(20_000, 30, 7), (20_000, 200, 16), pytest.param(40_000, 100, 40, marks=pytest.mark.soak)],
+)
 def test_what_cannot_be_even_ends_within_two_percent_of_one_block_alone(
     partitions: int, brokers: int, blocks: int
 ) -> None:

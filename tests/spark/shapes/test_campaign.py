@@ -21,8 +21,8 @@ from tests.spark.shapes.plans import EngineOf, ShapePlan, on_spark, planned
 from tests.spark.shapes.test_rules import cluster
 from tests.spark.shapes.worker import ReportLine, compared, line_of
 
-SEEDS = {"kernel": range(14), "blocks": range(28), "spark": range(0, 28, 9)}
-LONG = range(60, 660)
+SEEDS = {"kernel": range(7), "blocks": range(14), "spark": range(0, 28, 9)}
+LONG = range(660)
 LONGEST = 300.0
 """Seconds of processor time: how long plans take is measured by the campaign, and not asked of tests."""
 
