@@ -20,7 +20,7 @@ from klamm.cli.reassignment.files import read_targets
 from klamm.cli.settings import read_file
 from simulator.scenario.loader import load
 from tests.cli.devices import device
-from tests.cli.shell import Shell, run_klamm
+from tests.cli.shell import Shell, forks, run_klamm
 from transport import input_files
 from transport.metadata import TopicPartition
 from transport.service_settings import SecuritySettings
@@ -220,6 +220,9 @@ def test_a_log_dir_whose_owner_cannot_be_read(make: Callable[[Path], Path], tmp_
 
 def plan(snapshot: str, *options: str, redirection: str = "") -> subprocess.CompletedProcess[str]:
     command = [*KLAMM, "plan", "remove-brokers", "--brokers", "1", "--snapshot", snapshot, *options]
+    if not redirection:
+        forked = forks().run(command[len(KLAMM) :], cwd=Path.cwd(), text=b"", environment=dict(os.environ))
+        return subprocess.CompletedProcess(command, forked.code, forked.stdout, forked.stderr)
     run = ["bash", "-c", f'exec "$@" {redirection}', "bash", *command]
     return subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
 

@@ -14,7 +14,7 @@ import pytest
 
 from klamm.cli.output_files import open_output, write_output
 from tests.cli.devices import device, is_device
-from tests.cli.shell import Shell, run_klamm
+from tests.cli.shell import Shell, forks, run_klamm
 from transport.store import paths
 from transport.store.protocol import ensure_paths
 from transport.store.zookeeper import open_zookeeper
@@ -33,6 +33,9 @@ def plan(tmp_path: Path, *options: str, redirection: str = "") -> subprocess.Com
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(SNAPSHOT)
     command = [*KLAMM, "plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1", *options]
+    if not redirection:
+        forked = forks().run(command[len(KLAMM) :], cwd=Path.cwd(), text=b"", environment=dict(os.environ))
+        return subprocess.CompletedProcess(command, forked.code, forked.stdout, forked.stderr)
     run = ["bash", "-c", f'exec "$@" {redirection}', "bash", *command]
     return subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
 

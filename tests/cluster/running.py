@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Self
 
-import trio
 from attrs import define, field
 
 from controller.admin.client import AdminClient
@@ -17,6 +14,7 @@ from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.load import DemoLoad
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
+from tests.cli.shell import run_klamm
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionError, PartitionState, ReassignablePartition
@@ -68,9 +66,8 @@ class RealCluster(ProcessCluster):
 
     async def klamm(self, *arguments: str) -> tuple[int, str]:
         """Run the command on this cluster; return its exit code and all it printed."""
-        command = [sys.executable, "-m", "klamm", *arguments, "--zookeeper", self.zookeeper]
-        done = await trio.run_process(command, capture_stdout=True, stderr=subprocess.STDOUT, check=False)
-        return done.returncode, done.stdout.decode()
+        done = await run_klamm(*arguments, "--zookeeper", self.zookeeper)
+        return done.returncode, (done.stdout + done.stderr).decode()
 
     async def create_topic(self, name: str, *replicas: tuple[int, ...]) -> None:
         """Create a topic with these replicas of its partitions, and wait until each has a state."""

@@ -94,7 +94,7 @@ def fork_server(
     refuses = not as_root and may_refuse_root() and not os.geteuid()
     without_root = ("setpriv", f"--bounding-set={_OF_ROOT}") if refuses else ()
     ours, theirs = socket.socketpair()
-    command = [*without_root, sys.executable, str(Path(__file__)), str(theirs.fileno())]
+    command = [*without_root, sys.executable, "-P", str(Path(__file__)), str(theirs.fileno())]
     with ours, theirs:
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=dict(environment))
         theirs.close()

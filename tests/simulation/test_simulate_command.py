@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from simulator.scenario.language import schema
+from tests.cli.shell import forks
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
@@ -40,6 +41,9 @@ def test_the_schema_of_scenarios_is_printed() -> None:
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    if "--seeds" not in arguments:  # no processes of its own
+        forked = forks().run(["simulate", *arguments], cwd=ROOT, text=b"", environment=dict(os.environ))
+        return subprocess.CompletedProcess(arguments, forked.code, forked.stdout, forked.stderr)
     command = [*KLAMM_SIMULATE, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN, check=False)
 
