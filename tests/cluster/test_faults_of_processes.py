@@ -51,6 +51,7 @@ async def test_a_removed_broker_that_was_dead_deletes_its_log_when_it_is_back(zo
         await assert_nothing_is_lost(scene)
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A8", "A9")
 async def test_the_whole_target_dies_after_it_joined_the_isr(zookeeper: str, tmp_path: Path) -> None:
     dying = ("tests.cluster.dying_controller", "--after", "ISR", "commit")

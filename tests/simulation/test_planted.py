@@ -30,7 +30,13 @@ def test_a_bug_fits_the_product_as_it_is(name: str) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", CAUGHT_BY)
+SLOW: Final = ("a_bounced_broker_has_not_failed", "a_silent_broker_holds_up_its_channel")
+"""Bugs with which a run takes many times longer than others do."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name in SLOW else ()) for name in CAUGHT_BY]
+)
 def test_a_planted_bug_is_caught(name: str) -> None:
     with planted(name):
         violation = run(plan_of(name)(CAUGHT_BY[name]["seed"])).violation

@@ -18,8 +18,15 @@ from simulator.scenario.table import WIDTH, lines
 from simulator.settings import Settings
 
 LIBRARY = sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("*.yaml"))
-LONG = ("leader_dies_at_each_step", "session_expires_at_each_step", "two_controllers")
-"""Scenarios that take long, of whose variants the soak runs every second one."""
+LONG = (
+    "broker_changes_its_endpoint",
+    "controller_dies_at_each_step",
+    "controller_dies_while_it_deletes",
+    "leader_dies_at_each_step",
+    "session_expires_at_each_step",
+    "two_controllers",
+)
+"""Scenarios that take longest, of whose variants the soak runs every second one."""
 
 VARIANTS = [
     pytest.param(

@@ -38,7 +38,7 @@ def alone(size: list[int]) -> list[Block]:
         (shaped(414), "blocks"),
         (shaped(40105), "blocks"),
         (shaped(80166), "kernel"),
-        (shaped(80166), "blocks"),
+        pytest.param(shaped(80166), "blocks", marks=pytest.mark.soak),
         (shaped(100987), "kernel"),
         (shaped(100987), "blocks"),
         (small(253), "kernel"),
