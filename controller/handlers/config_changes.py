@@ -54,7 +54,7 @@ PURGED_AT_ONCE: Final = 500
 
 _NOTICE: Final = "config_change_"
 _NUMBERED: Final = re.compile(rf"{_NOTICE}([0-9]{{10}})")
-_NEXT_NAME: Final = Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}", sequence=True)
+NEXT_NOTICE: Final = Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}", sequence=True)
 """A notification without data, with the next name of the sequence."""
 
 
@@ -146,7 +146,7 @@ def alter_configs(
 
     def write(pending: list[AlterConfigsResource]) -> Rounds[list[AlterConfigsResource]]:
         nonlocal is_refused
-        notices = (yield from _unused_names(len(pending))) if is_refused else [_NEXT_NAME] * len(pending)
+        notices = (yield from unused_notices(len(pending))) if is_refused else [NEXT_NOTICE] * len(pending)
         is_refused = True
         znodes = yield from read(config_path(item.resource) for item in pending)
         steps: dict[ConfigResource, Step] = {}
@@ -168,7 +168,7 @@ def alter_configs(
     )
 
 
-def _unused_names(count: int) -> Rounds[list[Create]]:
+def unused_notices(count: int) -> Rounds[list[Create]]:
     """Return notifications without data, with names after all that exist.
 
     The next name of the sequence may exist: a copied tree has notifications, but its sequence begins again at 0.

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from transport import messages
 from transport.acls import CLUSTER, Operation, Resource, ResourceType
 from transport.errors import ApiError, ErrorCode
+from transport.messages.users import AlterScramUsersRequest
 from transport.security.principal import ANONYMOUS
 from transport.wire import Admit, Caller, Handler
 
@@ -185,13 +186,20 @@ ApiVersions needs none: without the versions that it returns, not even a refusal
 """
 
 
+NEEDED_BY_KAFKAS: Final[Mapping[type[messages.Request[Any]], OnCluster]] = {
+    AlterScramUsersRequest: OnCluster(Operation.ALTER)
+}
+"""The permission that each request needs which only Kafka's clients have."""
+
+
 def admitting(authorizer: Authorizer) -> Admit:
     """Return the admission check that lets an authorizer refuse requests or parts of them."""
 
     def admit(caller: Caller, request: type[messages.Request[Any]], handler: Handler) -> Handler:
         if request is messages.ApiVersionsRequest:
             return handler
-        return NEEDED[request].guard(_Asker(caller, authorizer), handler)
+        needed = NEEDED_BY_KAFKAS.get(request) or NEEDED[request]
+        return needed.guard(_Asker(caller, authorizer), handler)
 
     return admit
 

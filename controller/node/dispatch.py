@@ -24,6 +24,7 @@ from controller.handlers import (
     reassignment_requests,
     reassignment_views,
     reassignments,
+    scram_users,
     strays,
     throttles,
     topic_requests,
@@ -36,6 +37,7 @@ from controller.progress.tracker import moves_of
 from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.messages.users import AlterScramUsersRequest
 
 MAX_START: Final = 1 << 16
 """The exclusive upper bound of random start positions for placement, far above any number of brokers."""
@@ -144,6 +146,12 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
 """The requests that are answered through the event queue."""
 
 
+OF_KAFKAS_CLIENTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
+    AlterScramUsersRequest: lambda _context, request, _host: scram_users.alter_users(request.users),
+}
+"""The requests that only Kafka's clients have, answered in the same way."""
+
+
 def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: Host) -> Rounds[object]:
     """Return the rounds of an event that only the active controller processes.
 
@@ -151,7 +159,7 @@ def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: 
     """
     if not isinstance(event, events.RequestEvent):
         return EVENTS[type(event)](context, event, host)
-    handler = REQUESTS.get(type(event.request))
+    handler = REQUESTS.get(type(event.request)) or OF_KAFKAS_CLIENTS.get(type(event.request))
     if handler is None:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "no controller answers this api")
     return handler(context, event.request, host)

@@ -22,6 +22,7 @@ from controller.node.admission import OF_BROKERS
 from controller.node.kafka_admin import KafkaAdmin
 from controller.node.kafka_listeners import kafka_listeners
 from controller.node.kafka_own_settings import KafkaOwnSettings
+from controller.node.kafka_users import KafkaUsers
 from controller.node.office import Office
 from transport import messages
 from transport.errors import ApiError, ErrorCode
@@ -119,7 +120,8 @@ class KafkaNode:
         relay = None if upstream is None else Relay(network, upstream, own)
         handlers = self._handlers()
         if listener is not None:
-            handlers = {**handlers, **KafkaAdmin(self._ask, self.answer, self.office).handlers()}
+            admin = KafkaAdmin(self._ask, self.answer, self.office)
+            handlers = {**handlers, **admin.handlers(), **KafkaUsers(self._ask).handlers()}
         if relay is not None:
             handlers = {**handlers, **OF_ONE_NODE}
         await serve_stream(stream, handlers, sasl=sasl, relay=relay)

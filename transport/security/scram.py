@@ -60,7 +60,13 @@ class ClientFirst:
 
 def credential(hash_name: str, password: str, salt: bytes, iterations: int) -> ScramCredential:
     """Return the credential of a password; its cost grows with the iterations."""
-    salted = hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, iterations)
+    return credential_of(
+        hash_name, hashlib.pbkdf2_hmac(hash_name, password.encode(), salt, iterations), salt, iterations
+    )
+
+
+def credential_of(hash_name: str, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    """Return the credential of a password that its owner has salted already."""
     stored = hashlib.new(hash_name, _hmac(hash_name, salted, b"Client Key")).digest()
     return ScramCredential(salt, stored, _hmac(hash_name, salted, b"Server Key"), iterations)
 

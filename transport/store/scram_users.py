@@ -20,8 +20,8 @@ USER_CONFIGS: Final = "/config/users"
 
 _KEYS: Final = frozenset({"salt", "stored_key", "server_key", "iterations"})
 _ITERATIONS: Final = re.compile(r"[0-9]{1,6}")
-_MAX_NAME: Final = 1_000
-_NO_NODES: Final = frozenset({"", ".", ".."})
+MAX_NAME: Final = 1_000
+NO_NODES: Final = frozenset({"", ".", ".."})
 
 
 @frozen
@@ -32,7 +32,7 @@ class ScramUsers:
 
     async def credential_of(self, mechanism: str, user: str) -> ScramCredential | None:
         """Return a user's credential; None if there is none. Raises SecurityError if it cannot be read."""
-        if user in _NO_NODES or len(user) > _MAX_NAME:
+        if user in NO_NODES or len(user) > MAX_NAME:
             return None
         path = user_path(user)
         try:
