@@ -29,6 +29,8 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+READ_SECONDS: Final = 30.0
+"""The time to keep trying to read a cluster, for commands that have another use of --timeout, or none."""
 
 
 @frozen
@@ -136,6 +138,28 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         command(cluster=Cluster(bootstrap, zookeeper, timeout, network_of(command_config)), **options)
 
     return with_options(with_cluster, _OPTIONS)
+
+
+_LIVE: Final = (
+    click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Brokers or controllers of a cluster to read."),
+    command_config_option,
+)
+
+
+def live_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a cluster that is read instead of a file; the command receives it as `live`, or None."""
+
+    @wraps(command)
+    def with_live(*, bootstrap_server: str | None, command_config: str | None, **options: object) -> None:
+        if bootstrap_server is None:
+            if command_config is not None:
+                raise click.UsageError("--command-config is the security of a cluster: name it with --bootstrap-server")
+            command(live=None, **options)
+            return
+        parse_addresses(bootstrap_server)
+        command(live=Cluster(bootstrap_server, None, READ_SECONDS, network_of(command_config)), **options)
+
+    return with_options(with_live, _LIVE)
 
 
 def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:

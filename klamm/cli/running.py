@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import trio
+from click.core import ParameterSource
 
 from controller.admin.active_controller import Address, ClusterUnreachable
 from controller.node.controller_election import ForeignCluster
@@ -132,6 +133,11 @@ async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) 
 def with_options(command: AnyCommand, options: Sequence[Callable[[AnyCommand], AnyCommand]]) -> AnyCommand:
     """Return a command with options, in the order of its help."""
     return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def is_given(option: str) -> bool:
+    """Return whether an option of the running command is on its command line."""
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def log_level_option(command: click.decorators.FC) -> click.decorators.FC:

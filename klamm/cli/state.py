@@ -1,4 +1,4 @@
-"""`klamm state dump`: export the contents of ZooKeeper to files, which are written completely or not at all."""
+"""`klamm state dump`: export the state of a cluster to files, which are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from typing import Any, BinaryIO, Protocol
 import click
 import orjson
 
+from controller.monitoring.cluster_dump import ClusterDump, dump_cluster
 from controller.monitoring.state_dump import Rows, dump_in_parts
-from klamm.cli.connect import zookeeper_option
+from klamm.cli.connect import Cluster, live_options, zookeeper_option
 from klamm.cli.output_files import open_output
-from klamm.cli.running import run
+from klamm.cli.running import is_given, run
 from transport.store.existing import open_existing
 from transport.store.security import security_of_environment
 
 
 @click.group()
 def state() -> None:
-    """Export the contents of ZooKeeper."""
+    """Export the state of a cluster."""
 
 
 @state.command()
 @zookeeper_option
+@live_options
 @click.option(
     "--format",
     "form",
@@ -37,11 +39,17 @@ def state() -> None:
     help="A single JSON document; for large clusters, one JSON object per line, or a folder of Parquet.",
 )
 @click.option("-o", "--output", metavar="PATH", help="The file or, for Parquet, the folder; stdout if not given.")
-def dump(zookeeper: str, form: str, output: str | None) -> None:
+def dump(zookeeper: str, form: str, output: str | None, live: Cluster | None) -> None:
     """Print brokers and partitions as JSON, read directly from ZooKeeper.
 
-    `klamm plan` reads all of the formats.
+    With --bootstrap-server they are read from a running cluster, of Klamm's or of Apache Kafka's, with the sizes of
+    logs and disks. `klamm plan` reads all of the formats.
     """
+    if live is not None:
+        if is_given("zookeeper"):
+            raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
+        _dump_live(live, form, output)
+        return
 
     async def work(writer: Writer) -> None:
         async with open_existing(zookeeper, security=security_of_environment()) as store:
@@ -50,6 +58,20 @@ def dump(zookeeper: str, form: str, output: str | None) -> None:
     # Ctrl-C can end the wait for the reader of a pipe here.
     with open_writer(form, output) as writer:
         run(partial(work, writer))
+
+
+def _dump_live(live: Cluster, form: str, output: str | None) -> None:
+    with open_writer(form, output, sized=True) as writer:
+        found = live.ask(dump_cluster)
+        writer.partitions(found.partitions)
+        writer.finish(found.others)
+    tell_gaps(found)
+
+
+def tell_gaps(found: ClusterDump) -> None:
+    """Say on stderr what a cluster did not tell."""
+    for gap in found.gaps:
+        click.echo(gap, err=True)
 
 
 class Writer(Protocol):
@@ -99,17 +121,18 @@ class JsonLines:
 
 
 class ParquetFolder:
-    """Writes `partitions.parquet`, and `brokers.json` with everything else."""
+    """Writes `partitions.parquet`, and `brokers.json` with everything else; `sized` partitions have sizes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, sized: bool) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         brokers = pa.list_(pa.int32())
         lists = dict.fromkeys(("replicas", "adding_replicas", "removing_replicas", "isr"), brokers)
         epochs = {name: pa.int32() for name in ("leader", "leader_epoch", "controller_epoch")}
+        sizes = {"bytes": pa.int64(), "log_dirs": pa.list_(pa.string())} if sized else {}
         self._schema = pa.schema(
-            {"topic": pa.string(), "partition": pa.int32(), **lists, **epochs, "partition_state": pa.string()}
+            {"topic": pa.string(), "partition": pa.int32(), **lists, **epochs, "partition_state": pa.string(), **sizes}
         )
         self._folder = folder
         self._writer = parquet.ParquetWriter(folder / "partitions.parquet", self._schema)
@@ -127,8 +150,10 @@ class ParquetFolder:
 
 
 @contextmanager
-def open_writer(form: str, output: str | None) -> Iterator[Writer]:
+def open_writer(form: str, output: str | None, *, sized: bool = False) -> Iterator[Writer]:
     """Open the output: a file or stdout for "json" and "jsonl", a new folder for "parquet".
+
+    The partitions of a `sized` dump have sizes and directories.
 
     A file or folder gets its name once it is complete.
 
@@ -138,7 +163,7 @@ def open_writer(form: str, output: str | None) -> Iterator[Writer]:
     """
     if form == "parquet":
         with _folder(output) as folder:
-            yield ParquetFolder(folder)
+            yield ParquetFolder(folder, sized=sized)
         return
     writer = JsonDocument if form == "json" else JsonLines
     if output is None:

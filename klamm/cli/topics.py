@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import click
 import trio
-from click.core import ParameterSource
 
 from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
-from klamm.cli.running import run, stoppable
+from klamm.cli.running import is_given, run, stoppable
 from klamm.interrupts import INTERRUPTED
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
@@ -102,9 +101,7 @@ async def _warn_of_too_few(admin: ClusterAdmin, name: str, replicas: int) -> Non
 
 def _require_one_way_to_place(replica_assignment: str | None) -> None:
     """Raise click.UsageError if counts are given with an assignment, which would ignore them."""
-    given = click.get_current_context().get_parameter_source
-    counts = [name for name in ("partitions", "replication_factor") if given(name) is ParameterSource.COMMANDLINE]
-    if replica_assignment is not None and counts:
+    if replica_assignment is not None and (is_given("partitions") or is_given("replication_factor")):
         raise click.UsageError("give either --replica-assignment, or --partitions and --replication-factor")
 
 

@@ -165,9 +165,9 @@ BROKERS_TABLE: Final = TableLayout(
         Column("disk", pa.int64(), frozenset({int, _NONE}), "a whole number of bytes"),
         Column("state", pa.string(), frozenset({str, _NONE}), "a string"),
     ),
-    frozenset({"host", "port", "epoch"}),
+    frozenset({"host", "port", "epoch", "log_dirs"}),
 )
-"""The columns of brokers, in a snapshot or a table. A dump also has their addresses."""
+"""The columns of brokers, in a snapshot or a table. A dump also has their addresses, and their log directories."""
 
 ROW: Final = "row"
 """The column with the position of a row in its file, from 1."""

@@ -107,7 +107,7 @@ def read(call: Call[Any], answer: Message) -> Any:
 def test_metadata_become_brokers_and_partitions() -> None:
     partition = MetadataResponsePartition(0, 4, 2, 7, (2, 3), (2,), (3,))
     answer = kafka.MetadataResponse(
-        brokers=(MetadataResponseBroker(2, "two", 92, "r2"), MetadataResponseBroker(3, "three", 93)),
+        brokers=(MetadataResponseBroker(3, "three", 93), MetadataResponseBroker(2, "two", 92, "r2")),
         controller_id=3,
         topics=(
             MetadataResponseTopic(0, "orders", "AAAAAAAAAAAAAAAAAAAAAQ", partitions=(partition,)),

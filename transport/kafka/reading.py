@@ -63,7 +63,8 @@ def metadata(topics: Sequence[str] | None) -> Call[MetadataResponse]:
 
 
 def _metadata(answer: kafka.MetadataResponse) -> MetadataResponse:
-    brokers = tuple(BrokerEndpoint(one.node_id, one.host, one.port, one.rack) for one in answer.brokers)
+    endpoints = (BrokerEndpoint(one.node_id, one.host, one.port, one.rack) for one in answer.brokers)
+    brokers = tuple(sorted(endpoints, key=lambda one: one.id))
     controller = next((one for one in brokers if one.id == answer.controller_id), None)
     states = tuple(state for topic in answer.topics for state in _states(topic))
     return MetadataResponse(controller, UNKNOWN, brokers, states, tuple(_refused(answer.topics)))

@@ -17,6 +17,7 @@ from rich.progress import Progress as Bar, SpinnerColumn, TextColumn, TimeElapse
 from controller.admin.planning import compute_plan
 from klamm.cli.output import print_json
 from klamm.cli.output_files import check_file, is_stream, write_output
+from klamm.cli.planning.live import live_inputs, require_one_cluster
 from klamm.cli.planning.options import Options, request_of
 from klamm.cli.planning.places import check_output, plan_folder, publish, workplace
 from klamm.cli.progress import Lines, is_animated, is_lines_only
@@ -40,10 +41,11 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     Raises:
         click.ClickException: No plan was made; nothing was written.
     """
+    require_one_cluster(options)
     _check_places(options)
     with workplace(options["output"]) as place:
         folder = plan_folder(options["output"], place)
-        with without_pipes(options, place) as files:
+        with live_inputs(options, place) as inputs, without_pipes(inputs, place) as files:
             summary = _computed(request_of(kind, files, folder))
         _write(summary, folder, options)
     _report(summary, as_json=options["as_json"])
@@ -94,9 +96,9 @@ def without_pipes(options: Options, place: Path) -> Iterator[Options]:
         names[str(copy)] = name
         return str(copy)
 
-    table = options["brokers_table"]
+    snapshot, table = options["snapshot"], options["brokers_table"]
     files = Options(
-        snapshot=kept(options["snapshot"]),
+        snapshot=None if snapshot is None else kept(snapshot),
         loads=tuple(map(kept, options["loads"])),
         brokers_table=None if table is None else kept(table),
     )

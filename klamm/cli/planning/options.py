@@ -7,6 +7,7 @@ from typing import Final, TypedDict
 
 import click
 
+from klamm.cli.connect import Cluster, live_options
 from klamm.cli.names import broker_ids
 from klamm.cli.running import patience_option, with_options
 from spark_bridge.errors import PlanError
@@ -18,7 +19,8 @@ from spark_bridge.process.request import EngineName, PlanRequest
 class Options(TypedDict, total=False):
     """The options that click passes to a command; each command has some of them."""
 
-    snapshot: str
+    snapshot: str | None
+    live: Cluster | None
     loads: tuple[str, ...]
     brokers_table: str | None
     set_aside_bad_rows: bool
@@ -46,11 +48,12 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
     Raises:
         click.ClickException: They exclude each other or are out of range.
     """
-    leaders, table = options.get("leaders"), options["brokers_table"]
+    leaders, table, snapshot = options.get("leaders"), options["brokers_table"], options["snapshot"]
+    assert snapshot is not None, "a plan is made for a cluster"
     try:
         return PlanRequest(
             sources=Sources(
-                snapshot=source_of(options["snapshot"]),
+                snapshot=source_of(snapshot),
                 loads=tuple(map(source_of, options["loads"])),
                 brokers=None if table is None else source_of(table),
                 on_bad_rows=OnBadRows.SET_ASIDE if options["set_aside_bad_rows"] else OnBadRows.REFUSE,
@@ -123,7 +126,8 @@ def racks_option(command: click.decorators.FC) -> click.decorators.FC:
 
 
 _INPUTS: Final = (
-    click.option("--snapshot", required=True, metavar="FILE", help="The cluster, as printed by `klamm state dump`."),
+    click.option("--snapshot", metavar="FILE", help="The cluster, as printed by `klamm state dump`."),
+    live_options,
     click.option(
         "--loads",
         multiple=True,
@@ -191,11 +195,11 @@ _RESULTS: Final = (
 )
 
 
-def planning_options(command: click.decorators.FC) -> click.decorators.FC:
+def planning_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of all plans that move replicas, in the order of the help."""
     return with_options(command, (*_INPUTS, *_CHOICES, *_CHOICES_OF_MOVES, *_PLACES, *_RESULTS))
 
 
-def leader_options(command: click.decorators.FC) -> click.decorators.FC:
+def leader_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a plan that moves no replicas."""
     return with_options(command, (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS))

@@ -23,6 +23,8 @@ from tests.kit.fork_server import LONGEST_SECONDS, Done, ForkServer, may_refuse_
 
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
 WRONG_USAGE: Final = 2
+_OF_FILES: Final = (["plan"], ["state"])
+"""The commands that read files or ZooKeeper unless they are told to ask a cluster."""
 
 _USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m klamm) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
 _KLAMM: Final = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; set -o pipefail; '
@@ -94,7 +96,9 @@ def _in_fork(row: PlaybookRow, names: Mapping[str, str], folder: Path, forks: Fo
 
 
 def _end_of_command(words: Sequence[str]) -> int:
-    """Return how many of the words name a command that asks a cluster, 0 if they do not."""
+    """Return how many of the words name a command that asks a cluster, 0 if it does so only when told to."""
+    if words[:1] in _OF_FILES:
+        return 0
     command: click.Command | None = main
     count = 0
     while isinstance(command, click.Group) and count < len(words):

@@ -1,0 +1,177 @@
+"""A dump of the cluster's state as its brokers tell it, with the sizes of logs and disks: what planning reads.
+
+What a broker does not tell stays unknown, and is said: nothing is estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+from attrs import frozen
+
+from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.kafka_progress import Sizes
+from controller.admin.move_admin import MoveAdmin
+from transport.errors import ErrorCode
+from transport.kafka.reading import Volume
+from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse, PartitionState
+from transport.metadata import LEADER_DURING_DELETE
+
+_SAME: Final = 0.01
+"""Two directories are perhaps on one disk if their free space differs by no more than this part of the disk."""
+
+
+@frozen
+class ClusterDump:
+    """The state of a cluster: `others` is everything but the partitions, and `gaps` says what is not known."""
+
+    partitions: list[dict[str, Any]]
+    others: dict[str, Any]
+    gaps: list[str]
+
+    def loads(self) -> Iterator[dict[str, Any]]:
+        """Yield a row with the size of each partition whose size is known."""
+        for row in self.partitions:
+            if row["bytes"] is not None:
+                yield {name: row[name] for name in ("topic", "partition", "bytes")}
+
+
+async def dump_cluster(admin: MoveAdmin) -> ClusterDump:
+    """Read metadata, and the log directories of all brokers. Raises ApiError, WireError."""
+    metadata = await admin.read_metadata()
+    return dump_of(metadata, await admin.describe_log_dirs([broker.id for broker in metadata.brokers]))
+
+
+def dump_of(metadata: MetadataResponse, dirs: Mapping[int, BrokerLogDirs]) -> ClusterDump:
+    """Combine metadata and log directories into a dump."""
+    kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
+    deleted = {state.topic for state in metadata.partitions} - {state.topic for state in kept}
+    sizes, places = Sizes.of(dirs), _places(dirs)
+    disks = {id_: _disk(told) for id_, told in dirs.items()}
+    others = {
+        "controller": {
+            "id": None if metadata.controller is None else metadata.controller.id,
+            "epoch": _known(metadata.controller_epoch),
+        },
+        "brokers": [_broker(one, dirs.get(one.id, BrokerLogDirs()), disks.get(one.id)) for one in metadata.brokers],
+        "reassign_partitions": [],
+        "delete_topics": sorted(deleted),
+        "undecodable": [],
+    }
+    rows = [_partition(state, sizes, places) for state in sorted(kept, key=lambda state: state.tp)]
+    return ClusterDump(rows, others, list(_gaps(dirs, disks, rows)))
+
+
+def _known(number: int | None) -> int | None:
+    return None if number in (None, UNKNOWN) else number
+
+
+# --- brokers ----------------------------------------------------------------------------------------------------
+
+
+def _broker(broker: BrokerEndpoint, told: BrokerLogDirs, disk: int | str | None) -> dict[str, Any]:
+    dirs = [_log_dir(one, told.volumes.get(one.path, Volume())) for one in told.log_dirs]
+    return {
+        "id": broker.id,
+        "host": broker.host,
+        "port": broker.port,
+        "rack": broker.rack,
+        "epoch": None,
+        "disk": disk if isinstance(disk, int) else None,
+        "log_dirs": dirs,
+    }
+
+
+def _log_dir(log_dir: LogDir, volume: Volume) -> dict[str, Any]:
+    return {
+        "path": log_dir.path,
+        "error": None if log_dir.error is ErrorCode.NONE else log_dir.error.name,
+        "bytes": sum(log.size for log in log_dir.replicas),
+        "total_bytes": _known(volume.total),
+        "usable_bytes": _known(volume.usable),
+    }
+
+
+def _disk(told: BrokerLogDirs) -> int | str:
+    """Return the bytes that a broker's logs may take: those that they take and those that are free.
+
+    If that is not known, return why.
+    """
+    if told.fault:
+        return told.fault
+    usable = [one for one in told.log_dirs if one.error is ErrorCode.NONE]
+    volumes = [told.volumes.get(one.path, Volume()) for one in usable]
+    if UNKNOWN in [volume.usable for volume in volumes] or not volumes:
+        return "the broker does not tell how large its disks are"
+    if _may_share(volumes):
+        return "some of its log directories may be on one disk"
+    return sum(volume.usable for volume in volumes) + sum(log.size for one in usable for log in one.replicas)
+
+
+def _may_share(volumes: list[Volume]) -> bool:
+    ordered = sorted(volumes, key=lambda volume: (volume.total, volume.usable))
+    return any(a.total == b.total and b.usable - a.usable <= _SAME * a.total for a, b in pairwise(ordered))
+
+
+# --- partitions -------------------------------------------------------------------------------------------------
+
+_Places = Mapping[tuple[int, str, int], str]
+"""The directory of each replica, by broker, topic and partition."""
+
+
+def _places(dirs: Mapping[int, BrokerLogDirs]) -> _Places:
+    return {
+        (broker, log.topic, log.partition): one.path
+        for broker, told in dirs.items()
+        for one in told.log_dirs
+        for log in one.replicas
+    }
+
+
+def _partition(state: PartitionState, sizes: Sizes, places: _Places) -> dict[str, Any]:
+    phase = "OnlinePartition" if state.leader >= 0 else "OfflinePartition"
+    return {
+        "topic": state.topic,
+        "partition": state.partition,
+        "replicas": state.replicas,
+        "adding_replicas": state.adding_replicas,
+        "removing_replicas": state.removing_replicas,
+        "leader": state.leader,
+        "isr": state.isr,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": _known(state.controller_epoch),
+        "partition_state": phase,
+        "bytes": _size(state, sizes),
+        "log_dirs": [places.get((broker, *state.tp)) for broker in state.replicas],
+    }
+
+
+def _size(state: PartitionState, sizes: Sizes) -> int | None:
+    """Return the size of a partition's log on its leader, or else that of its largest replica; None if unknown."""
+    led = sizes.at(state.leader, state.tp)
+    if led != UNKNOWN:
+        return led
+    return _known(max((sizes.at(broker, state.tp) for broker in state.replicas), default=UNKNOWN))
+
+
+# --- what is not known ------------------------------------------------------------------------------------------
+
+
+def _gaps(
+    dirs: Mapping[int, BrokerLogDirs], disks: Mapping[int, int | str], rows: Iterable[Mapping[str, Any]]
+) -> Iterator[str]:
+    silent = [f"broker {id_}: {told.fault}" for id_, told in dirs.items() if told.fault]
+    unsized = sum(row["bytes"] is None for row in rows)
+    if silent:
+        yield f"the logs of some brokers are not known ({'; '.join(silent)})"
+    if unsized:
+        yield f"the sizes of {unsized:,} partitions are not known"
+    reasons: dict[str, list[str]] = {}
+    for id_, disk in disks.items():
+        if isinstance(disk, str) and not dirs[id_].fault:
+            reasons.setdefault(disk, []).append(str(id_))
+    for reason, brokers in reasons.items():
+        named = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
+        yield f"the disk of {named} is not known: {reason}: give it with --brokers-table to plan with it"
