@@ -8,7 +8,7 @@ import trio
 from attrs import field, frozen
 
 from transport.errors import ApiError
-from transport.kafka.reading import Volume
+from transport.kafka.volume import Volume
 from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir
 from transport.network import Network
 from transport.wire import WireError, open_connection

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from controller.admin.active_controller import Address, ClusterUnreachable
-from transport.kafka.client import KafkaConnection
+from transport.kafka.probe import KafkaProbe
 from transport.network import Network
 from transport.wire import ConnectionBroken, NotServed, Untrusted, WireError, open_connection
 from transport.wire.client import connect
@@ -68,8 +68,7 @@ async def _protocol_of(address: Address, network: Network) -> Protocol:
     """Return the protocol of one server. Raises NotServed if it speaks neither; WireError if that is not certain."""
     host, port = address
     below, _, _ = beneath(network)
-    # Versions are told before a login.
-    make = partial(KafkaConnection, peer=f"{host}:{port}", client_id="klamm")
+    make = partial(KafkaProbe, peer=f"{host}:{port}")
     try:
         connection = await connect(below, host, port, make, DOUBT_SECONDS)
     except NotServed as fault:

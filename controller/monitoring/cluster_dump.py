@@ -15,7 +15,7 @@ from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.kafka_progress import Sizes
 from controller.admin.move_admin import MoveAdmin
 from transport.errors import ErrorCode
-from transport.kafka.reading import Volume
+from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 

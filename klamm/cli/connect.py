@@ -14,7 +14,6 @@ from attrs import frozen
 from controller.admin.active_controller import Address
 from controller.admin.client import AdminClient, open_admin
 from controller.admin.cluster_admin import ClusterAdmin
-from controller.admin.kafka_admin import open_kafka_admin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.recognition import Protocol, recognize
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
@@ -47,6 +46,9 @@ class Cluster:
         """Open an admin client for the protocol of the cluster. Raises ClusterUnreachable if no address can work."""
         bootstrap = parse_addresses(self.bootstrap_server)
         if self.zookeeper is None and await recognize(bootstrap, self.network) is Protocol.KAFKA:
+            # The classes of Kafka's messages take a while to import.
+            from controller.admin.kafka_admin import open_kafka_admin
+
             async with open_kafka_admin(self.network, bootstrap, self.timeout) as kafka:
                 yield kafka
             return

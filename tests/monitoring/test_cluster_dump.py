@@ -9,7 +9,7 @@ import pytest
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.monitoring.cluster_dump import dump_of
 from transport.errors import ErrorCode
-from transport.kafka.reading import Volume
+from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, LogDirReplica, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 

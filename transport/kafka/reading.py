@@ -9,8 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from attrs import frozen
-
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.calls import Call, fault_of, require_success
@@ -21,6 +19,7 @@ from transport.kafka.messages.describe_quorum_request import PartitionData, Topi
 from transport.kafka.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from transport.kafka.messages.metadata_request import MetadataRequestTopic
 from transport.kafka.messages.metadata_response import MetadataResponseTopic
+from transport.kafka.volume import Volume
 from transport.messages import (
     UNKNOWN,
     BrokerEndpoint,
@@ -179,14 +178,6 @@ def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
 
 
 # --- log directories --------------------------------------------------------------------------------------------
-
-
-@frozen
-class Volume:
-    """The bytes that the file system of a log directory has, and those that are free; UNKNOWN before Kafka 3.3."""
-
-    total: int = UNKNOWN
-    usable: int = UNKNOWN
 
 
 LogDirs = tuple[tuple[LogDir, Volume], ...]
