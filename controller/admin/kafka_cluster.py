@@ -7,7 +7,7 @@ answer was lost is not repeated.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -28,12 +28,17 @@ from transport.kafka.reading import metadata
 from transport.messages import MetadataResponse
 from transport.network import Network
 from transport.wire import ConnectionBroken, RequestTimedOut, Untrusted, WireError
+from transport.wire.secured import beneath
 
 R = TypeVar("R")
 
 ATTEMPT_SECONDS: Final = 10.0
 """The time that one node has to answer a question, before another one is asked."""
 
+_ENOUGH: Final = 3
+"""The number of times that all brokers may end their connections before that is taken for an answer."""
+
+_LOG_IN: Final = ": if a login by SASL is needed there, name the security of the cluster with --command-config"
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
 _NOTHING_WAS_DONE: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED})
 
@@ -110,7 +115,7 @@ class KafkaCluster:
     # --- questions and changes ----------------------------------------------------------------------------------
 
     async def _ask_any(self, call: Call[R], deadline: float) -> R:
-        pause = RETRY_SECONDS
+        pause, closed = RETRY_SECONDS, 0
         while True:
             faults: dict[Address, WireError] = {}
             for address in dict.fromkeys((*self._brokers.values(), *self.bootstrap)):
@@ -121,11 +126,18 @@ class KafkaCluster:
                     raise
                 except _ANSWER_IS_LOST as error:
                     faults[address] = error
-            if trio.current_time() + pause >= deadline:
+            closed = closed + 1 if self._are_closing(faults.values()) else 0
+            if closed == _ENOUGH or trio.current_time() + pause >= deadline:
                 why = "; ".join(map(str, faults.values()))
-                raise ClusterUnreachable(f"no broker of Kafka's answers: {why}")
+                hint = _LOG_IN if closed else ""
+                raise ClusterUnreachable(f"no broker of Kafka's answers: {why}{hint}")
             await trio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)
+
+    def _are_closing(self, faults: Iterable[WireError]) -> bool:
+        """Return whether brokers end connections without an answer, as they do for clients that have to log in."""
+        _, login, _ = beneath(self.pool.network)
+        return login is None and all(type(fault) is ConnectionBroken for fault in faults)
 
     async def _ask_controller(self, call: Call[R], *, changes: bool) -> R:
         deadline, pause = trio.current_time() + self.timeout, RETRY_SECONDS

@@ -18,6 +18,7 @@ from transport.kafka.messages.metadata_response import (
 from transport.kafka.schema import Message
 from transport.kafka.server import KafkaRequest, serve_stream
 from transport.network import TcpNetwork
+from transport.security.sasl import SaslServer
 
 M = TypeVar("M", bound=Message)
 HOST = "127.0.0.1"
@@ -32,6 +33,7 @@ class ScriptedNode:
 
     id: int
     answers: dict[type[Message], Answer] = field(factory=dict)
+    sasl: SaslServer | None = None
     asked: list[Any] = field(factory=list, init=False)
     port: int = field(default=0, init=False)
     connections: int = field(default=0, init=False)
@@ -43,7 +45,7 @@ class ScriptedNode:
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Serve a connection."""
         self.connections += 1
-        await serve_stream(stream, dict.fromkeys(self.answers, self._take))
+        await serve_stream(stream, dict.fromkeys(self.answers, self._take), sasl=self.sasl)
 
     async def _take(self, request: KafkaRequest) -> Message:
         await trio.lowlevel.checkpoint()
@@ -87,10 +89,13 @@ class ScriptedNodes:
 
 @asynccontextmanager
 async def scripted_nodes(
-    *ids: int, answers: Mapping[type[Message], Answer] | None = None
+    *ids: int, answers: Mapping[type[Message], Answer] | None = None, sasl: SaslServer | None = None
 ) -> AsyncIterator[ScriptedNodes]:
-    """Run nodes until the end of the block; all of them have these answers, and those about the cluster."""
-    cluster = ScriptedNodes({id_: ScriptedNode(id_, dict(answers or {})) for id_ in ids}, ids[0])
+    """Run nodes until the end of the block; all of them have these answers, and those about the cluster.
+
+    With `sasl`, clients have to log in.
+    """
+    cluster = ScriptedNodes({id_: ScriptedNode(id_, dict(answers or {}), sasl) for id_ in ids}, ids[0])
     async with trio.open_nursery() as nursery:
         for node in cluster.nodes.values():
             node.answers.setdefault(kafka.MetadataRequest, cluster.metadata)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import trio
 
 from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.kafka_admin import open_kafka_admin
 from controller.admin.kafka_summary import counted
+from controller.admin.recognition import Protocol, recognize
 from tests.kafka.scripted_nodes import HOST, Answer, ScriptedNodes, scripted_nodes
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
@@ -43,6 +45,10 @@ from transport.messages import (
 )
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.network import TcpNetwork
+from transport.security.plain import PLAIN, Login
+from transport.security.sasl import SaslLogin, SaslServer, nobody
+from transport.wire import Untrusted
+from transport.wire.secured import SecuredNetwork
 from transport.zookeeper_server import free_port
 
 TP = TopicPartition("orders", 0)
@@ -134,6 +140,31 @@ async def test_a_change_goes_to_the_next_controller_if_the_known_one_is_dead() -
         async with open_kafka_admin(TcpNetwork(), [(HOST, cluster.nodes[2].port)]) as admin:
             assert (await admin.create_topics([NEW])).topics == (TopicError("orders"),)
         assert len(cluster.nodes[2].questions(kafka.CreateTopicsRequest)) == 1
+
+
+SASL = SaslServer((PLAIN,), {"alice": "alice-secret"}, nobody)
+
+
+async def test_a_client_logs_in() -> None:
+    network = SecuredNetwork(TcpNetwork(), SaslLogin(PLAIN, Login("alice", "alice-secret")))
+    async with scripted_nodes(1, 2, sasl=SASL) as cluster, open_kafka_admin(network, cluster.bootstrap) as admin:
+        assert await recognize(cluster.bootstrap, network) is Protocol.KAFKA
+        assert len((await admin.read_metadata([])).brokers) == 2
+
+
+async def test_a_client_that_does_not_log_in_is_told_at_once() -> None:
+    async with scripted_nodes(1, sasl=SASL) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+        assert await recognize(cluster.bootstrap, TcpNetwork()) is Protocol.KAFKA
+        with trio.fail_after(10), pytest.raises(ClusterUnreachable, match="if a login by SASL is needed there, name"):
+            await admin.read_metadata([])
+
+
+async def test_a_wrong_password_is_not_tried_again() -> None:
+    network = SecuredNetwork(TcpNetwork(), SaslLogin(PLAIN, Login("alice", "wrong")))
+    async with scripted_nodes(1, 2, sasl=SASL) as cluster, open_kafka_admin(network, cluster.bootstrap) as admin:
+        with pytest.raises(Untrusted, match=r"the login of alice at .* by PLAIN failed"):
+            await admin.read_metadata([])
+        assert [node.connections for node in cluster.nodes.values()] == [1, 0]
 
 
 async def test_connections_are_kept() -> None:
