@@ -24,6 +24,7 @@ from controller.model.rate_window import RateWindow
 from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import changing, reading
+from transport.kafka.log_dirs import LOG_DIRS_NEED
 from transport.kafka.reading import Moves
 from transport.messages import ConfigResource, ConfigResourceType
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
@@ -87,7 +88,9 @@ class KafkaAdmin:
                 answers[broker_id] = BrokerLogDirs(fault=str(error))
             else:
                 volumes = {one.path: volume for one, volume in told}
-                answers[broker_id] = BrokerLogDirs(tuple(one for one, _ in told), volumes=volumes)
+                # Releases before 2.8 refuse by telling of no directory.
+                fault = "" if told else f"broker {broker_id} tells of no log directory: {LOG_DIRS_NEED}"
+                answers[broker_id] = BrokerLogDirs(tuple(one for one, _ in told), fault, volumes)
 
         async with trio.open_nursery() as nursery:
             for broker_id in wanted:

@@ -121,7 +121,7 @@ class KafkaCluster:
             for address in dict.fromkeys((*self._brokers.values(), *self.bootstrap)):
                 left = max(deadline - trio.current_time(), 0)
                 try:
-                    return await self.pool.ask(address, call, min(left, ATTEMPT_SECONDS))
+                    return await self._ask_at(address, call, min(left, ATTEMPT_SECONDS))
                 except Untrusted:
                     raise
                 except _ANSWER_IS_LOST as error:
@@ -147,7 +147,7 @@ class KafkaCluster:
             try:
                 if changes:
                     return await self._change(address, call, left)
-                return await self.pool.ask(address, call, min(left, ATTEMPT_SECONDS))
+                return await self._ask_at(address, call, min(left, ATTEMPT_SECONDS))
             except _ANSWER_IS_LOST as error:
                 fault: Exception = error
             except ApiError as error:
@@ -168,9 +168,19 @@ class KafkaCluster:
         await self.pool.drop(address)
         await self.pool.connected(address, min(seconds, ATTEMPT_SECONDS))
         try:
-            return await self.pool.ask(address, call, seconds)
+            return await self._ask_at(address, call, seconds)
         except _ANSWER_IS_LOST as error:
             raise OutcomeUnknown(f"{error}; it may have been done or not: look before you ask again") from error
+
+    async def _ask_at(self, address: Address, call: Call[R], seconds: float) -> R:
+        """Ask a node. Raises RequestTimedOut also if it waited for the controller in vain, as brokers of KRaft do."""
+        try:
+            return await self.pool.ask(address, call, seconds)
+        except ApiError as error:
+            if error.code is not ErrorCode.REQUEST_TIMED_OUT:
+                raise
+            host, port = address
+            raise RequestTimedOut(f"{host}:{port} got no answer of the controller in time") from error
 
 
 @asynccontextmanager

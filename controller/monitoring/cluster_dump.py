@@ -50,11 +50,11 @@ def dump_of(metadata: MetadataResponse, dirs: Mapping[int, BrokerLogDirs]) -> Cl
     deleted = {state.topic for state in metadata.partitions} - {state.topic for state in kept}
     sizes, places = Sizes.of(dirs), _places(dirs)
     disks = {id_: _disk(told) for id_, told in dirs.items()}
+    epoch = _known(metadata.controller_epoch)
+    # Without an epoch it may be any broker that passes requests on to the controller.
+    controller = None if epoch is None or metadata.controller is None else metadata.controller.id
     others = {
-        "controller": {
-            "id": None if metadata.controller is None else metadata.controller.id,
-            "epoch": _known(metadata.controller_epoch),
-        },
+        "controller": {"id": controller, "epoch": epoch},
         "brokers": [_broker(one, dirs.get(one.id, BrokerLogDirs()), disks.get(one.id)) for one in metadata.brokers],
         "reassign_partitions": [],
         "delete_topics": sorted(deleted),

@@ -127,6 +127,15 @@ async def test_a_change_whose_answer_is_lost_is_not_repeated() -> None:
         assert len(cluster.nodes[1].questions(kafka.CreateTopicsRequest)) == 1
 
 
+async def test_a_change_that_timed_out_at_the_controller_is_not_repeated() -> None:
+    late = kafka.AlterPartitionReassignmentsResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+    async with scripted_nodes(1, answers={kafka.AlterPartitionReassignmentsRequest: late}) as cluster:
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            with pytest.raises(OutcomeUnknown, match="got no answer of the controller in time; it may have been done"):
+                await admin.alter_partition_reassignments([])
+        assert len(cluster.nodes[1].questions(kafka.AlterPartitionReassignmentsRequest)) == 1
+
+
 async def test_a_change_goes_to_the_next_controller_if_the_known_one_is_dead() -> None:
     async with scripted_nodes(1, 2, answers={kafka.CreateTopicsRequest: CREATED}) as cluster:
         cluster.controller, cluster.nodes[1].port = 1, free_port()
@@ -224,6 +233,13 @@ async def test_log_directories_have_volumes_and_a_dead_broker_a_fault() -> None:
         assert told[1].volumes["/data"].usable == 40
         assert [log.size for log in told[1].log_dirs[0].replicas] == [5]
         assert told[7].fault == "broker 7 is not alive"
+
+
+async def test_a_broker_that_tells_of_no_directory_has_refused() -> None:
+    async with scripted_nodes(1) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+        cluster.nodes[1].answers[kafka.DescribeLogDirsRequest] = kafka.DescribeLogDirsResponse()
+        told = await admin.describe_log_dirs()
+    assert told[1].fault == "broker 1 tells of no log directory: our principal needs Describe on the cluster"
 
 
 # --- elections and deletions ------------------------------------------------------------------------------------

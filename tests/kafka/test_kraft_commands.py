@@ -22,7 +22,7 @@ from tests.kafka.real_cluster import until
 from tests.kafka.traffic import FLUSH_SECONDS
 from transport.zookeeper_server import HOST
 
-KINDS: Final = (RELEASE, jars.RELEASE)
+KINDS: Final = (RELEASE, jars.RELEASE, "2.4.1")
 """KRaft, and brokers in ZooKeeper mode; all of these tests but the first are for `make soak`."""
 
 PARTITIONS: Final = 6
@@ -33,9 +33,9 @@ RATE: Final = 100_000
 
 
 @asynccontextmanager
-async def brokers_on(zookeeper: str, directory: Path, count: int) -> AsyncIterator[str]:
-    """Run brokers in ZooKeeper mode, one of which is the controller, and return their addresses."""
-    brokers = [RealBroker(n, jars.folder(jars.RELEASE), zookeeper, directory / f"{n}") for n in range(1, count + 1)]
+async def brokers_on(zookeeper: str, directory: Path, release: str) -> AsyncIterator[str]:
+    """Run three brokers in ZooKeeper mode, one of which is the controller, and return their addresses."""
+    brokers = [RealBroker(n, jars.folder(release), zookeeper, directory / f"{n}") for n in (1, 2, 3)]
     try:
         async with trio.open_nursery() as nursery:
             for broker in brokers:
@@ -114,7 +114,7 @@ def three(request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path) -> Abs
     require(request.param)
     if request.param == RELEASE:
         return nodes_in(tmp_path, 3)
-    return brokers_on(f"{zookeeper}/{tmp_path.name}", tmp_path, 3)
+    return brokers_on(f"{zookeeper}/{tmp_path.name}", tmp_path, request.param)
 
 
 @pytest.mark.soak

@@ -25,7 +25,7 @@ def log(number: int, size: int) -> LogDirReplica:
 
 
 METADATA = MetadataResponse(
-    None,
+    BrokerEndpoint(1, "one", 91),
     UNKNOWN,
     (BrokerEndpoint(1, "one", 91, "a"), BrokerEndpoint(2, "two", 92)),
     (state(1), state(0), state(0, LEADER_DURING_DELETE, "old")),

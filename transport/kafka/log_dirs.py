@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from attrs import frozen
 
@@ -15,6 +16,8 @@ from transport.kafka.messages.describe_log_dirs_request import DescribableLogDir
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResult
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
 from transport.network import Network
+
+LOG_DIRS_NEED: Final = "our principal needs Describe on the cluster"
 
 
 @frozen
@@ -55,7 +58,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest) -> kafka.DescribeLogDirsR
 def describe_log_dirs_answer(answer: kafka.DescribeLogDirsResponse) -> DescribeLogDirsResponse:
     """Return the answer of a broker, which does not tell ids and ends of logs. Raises ApiError if it refused."""
     if answer.error_code != ErrorCode.NONE:
-        raise ApiError(ErrorCode(answer.error_code), "our principal needs Describe on the cluster")
+        raise ApiError(ErrorCode(answer.error_code), LOG_DIRS_NEED)
     dirs = [LogDir(one.log_dir, ErrorCode(one.error_code), tuple(_replicas(one))) for one in answer.results]
     return DescribeLogDirsResponse(tuple(dirs))
 
