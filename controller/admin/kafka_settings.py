@@ -11,7 +11,7 @@ rate of a broker is part of the name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import trio
@@ -51,6 +51,7 @@ _OF_MOVES: Final = {
     FOLLOWER_THROTTLED_REPLICAS: FOLLOWER_REPLICAS_OF_MOVES,
 }
 _BEFORE_MOVES: Final = (LEADER_RATE_BEFORE_MOVES, FOLLOWER_RATE_BEFORE_MOVES)
+_OF_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 _SET: Final = "set"
 """The value of a setting whose name says everything."""
 
@@ -128,11 +129,43 @@ async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]
     anywhere = [one for one in wanted if _broker_of(one.resource) is None]
     if anywhere:
         found |= {one.resource: one for one in await cluster.change_any(alter_configs(anywhere))}
+        failed = [one for one in anywhere if _appends(one) and _is_strange(found.get(one.resource))]
+        if failed:
+            again = await _with_first_items(cluster, failed)
+            found |= {one.resource: one for one in await cluster.change_any(alter_configs(again))}
     for one in wanted:
         broker_id = _broker_of(one.resource)
         if broker_id is not None:
             found[one.resource] = await _alter_broker(cluster, broker_id, one)
     return tuple(found[one.resource] for one in resources if one.resource in found)
+
+
+def _appends(change: AlterConfigsResource) -> bool:
+    return any(one.operation is ConfigOperation.APPEND for one in change.configs)
+
+
+def _is_strange(outcome: ResourceError | None) -> bool:
+    return outcome is not None and outcome.error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+async def _with_first_items(
+    cluster: KafkaCluster, failed: Sequence[AlterConfigsResource]
+) -> list[AlterConfigsResource]:
+    """Return changes that set a list which a topic does not have, where they would append to it.
+
+    Kafka 2.4 fails to append to such a list.
+    """
+    told = await describe(cluster, [one.resource for one in failed])
+    own = {one.resource: {entry.name for entry in one.entries if entry.source == _OF_TOPIC} for one in told}
+    return [
+        replace(one, configs=tuple(_first_item(change, own.get(one.resource, set())) for change in one.configs))
+        for one in failed
+    ]
+
+
+def _first_item(change: AlterableConfig, own: Collection[str]) -> AlterableConfig:
+    is_first = change.operation is ConfigOperation.APPEND and change.name not in own
+    return replace(change, operation=ConfigOperation.SET) if is_first else change
 
 
 async def _alter_broker(cluster: KafkaCluster, broker_id: int, wanted: AlterConfigsResource) -> ResourceError:

@@ -45,6 +45,8 @@ class Settings:
     """The settings of a cluster, as Kafka's brokers take and tell them."""
 
     of: defaultdict[tuple[int, str], dict[str, str]] = field(factory=lambda: defaultdict(dict))
+    is_old: bool = False
+    """Whether appending to a list that is not there fails, as in Kafka 2.4."""
 
     def describe(self, request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
         """Tell settings, but no value of an unknown one."""
@@ -71,6 +73,9 @@ class Settings:
         where = wanted.resource_type, wanted.resource_name
         if wanted.resource_type == TOPIC and not {one.name for one in wanted.configs} <= KNOWN:
             return AlterConfigsResourceResponse(ErrorCode.INVALID_CONFIG, "Unknown topic config name", *where)
+        added = {one.name for one in wanted.configs if one.config_operation == ConfigOperation.APPEND}
+        if self.is_old and not added <= self.of[where].keys():
+            return AlterConfigsResourceResponse(ErrorCode.UNKNOWN_SERVER_ERROR, "is null", *where)
         for one in wanted.configs:
             self._alter(self.of[where], one)
         return AlterConfigsResourceResponse(0, None, *where)
@@ -102,8 +107,9 @@ async def clients(settings: Settings) -> AsyncIterator[tuple[KafkaAdmin, Scripte
             yield admin, cluster
 
 
-async def test_a_throttle_is_set_and_lifted_and_earlier_rates_return() -> None:
-    settings = Settings()
+@pytest.mark.parametrize("is_old", [False, True])
+async def test_a_throttle_is_set_and_lifted_and_earlier_rates_return(is_old: bool) -> None:
+    settings = Settings(is_old=is_old)
     settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
     settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "5:1"
     async with clients(settings) as (admin, _):
