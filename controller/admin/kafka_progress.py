@@ -15,6 +15,7 @@ from transport.dynamic_configs import (
     LEADER_THROTTLED_REPLICAS,
     parse_replicas,
 )
+from transport.kafka.volume import HIDDEN
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,
@@ -84,7 +85,9 @@ class Throttles:
         named = parse_replicas(of_topic.get(replicas, ""))
         if named is not None and (tp.partition, broker) not in named:
             return UNTHROTTLED
-        return int(of_broker.get(rate) or UNTHROTTLED)
+        value = of_broker.get(rate) or str(UNTHROTTLED)
+        # Kafka 2.4 keeps the rates of its brokers to itself.
+        return UNKNOWN if value == HIDDEN else int(value)
 
 
 def described(

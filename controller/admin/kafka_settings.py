@@ -30,6 +30,7 @@ from transport.dynamic_configs import (
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.changing import alter_configs
 from transport.kafka.reading import configs
+from transport.kafka.volume import HIDDEN
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
@@ -55,6 +56,10 @@ _OF_TOPIC: Final = "DYNAMIC_TOPIC_CONFIG"
 _SET: Final = "set"
 """The value of a setting whose name says everything."""
 
+_RATE_IS_HIDDEN: Final = (
+    "broker {} has a rate of its own that its release of Kafka does not tell, so it could not be restored: delete it "
+    "with kafka-configs, or move without a throttle"
+)
 _ONLY_ITSELF: Final = "Kafka takes and tells the settings of a broker only at this broker"
 
 
@@ -123,7 +128,11 @@ def _with_value(entry: ConfigEntry) -> ConfigEntry:
 
 
 async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
-    """Change settings. Raises OutcomeUnknown if an answer is lost."""
+    """Change settings; none if a rate would have to be recorded that is not known. Raises OutcomeUnknown."""
+    refused = [one.resource for one in resources if _has_hidden_rate(one)]
+    if refused:
+        texts = ((resource, _RATE_IS_HIDDEN.format(resource.name)) for resource in refused)
+        return tuple(ResourceError(resource, ErrorCode.INVALID_CONFIG, text) for resource, text in texts)
     found: dict[ConfigResource, ResourceError] = {}
     wanted = [_without_moves(one) for one in resources]
     anywhere = [one for one in wanted if _broker_of(one.resource) is None]
@@ -138,6 +147,10 @@ async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]
         if broker_id is not None:
             found[one.resource] = await _alter_broker(cluster, broker_id, one)
     return tuple(found[one.resource] for one in resources if one.resource in found)
+
+
+def _has_hidden_rate(change: AlterConfigsResource) -> bool:
+    return any(_is_new(one) and one.value == HIDDEN for one in change.configs)
 
 
 def _appends(change: AlterConfigsResource) -> bool:

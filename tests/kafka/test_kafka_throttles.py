@@ -18,7 +18,7 @@ from transport.dynamic_configs import (
     LEADER_THROTTLED_RATE,
     LEADER_THROTTLED_REPLICAS,
 )
-from transport.errors import ErrorCode
+from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
@@ -37,6 +37,7 @@ from transport.network import TcpNetwork
 
 TP = TopicPartition("orders", 0)
 KNOWN = {LEADER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_REPLICAS, LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE}
+RATES = {LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE}
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 
 
@@ -46,7 +47,7 @@ class Settings:
 
     of: defaultdict[tuple[int, str], dict[str, str]] = field(factory=lambda: defaultdict(dict))
     is_old: bool = False
-    """Whether appending to a list that is not there fails, as in Kafka 2.4."""
+    """Whether appending to a list that is not there fails, and rates are not told, as in Kafka 2.4."""
 
     def describe(self, request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
         """Tell settings, but no value of an unknown one."""
@@ -58,9 +59,10 @@ class Settings:
 
     def _told(self, one: DescribeConfigsResource) -> tuple[DescribeConfigsResourceResult, ...]:
         source = 1 if one.resource_type == TOPIC else 2
+        known = KNOWN - RATES if self.is_old else KNOWN
         return tuple(
             DescribeConfigsResourceResult(
-                name, value if name in KNOWN else None, config_source=source, is_sensitive=name not in KNOWN
+                name, value if name in known else None, config_source=source, is_sensitive=name not in known
             )
             for name, value in self.of[one.resource_type, one.resource_name].items()
         )
@@ -110,7 +112,8 @@ async def clients(settings: Settings) -> AsyncIterator[tuple[KafkaAdmin, Scripte
 @pytest.mark.parametrize("is_old", [False, True])
 async def test_a_throttle_is_set_and_lifted_and_earlier_rates_return(is_old: bool) -> None:
     settings = Settings(is_old=is_old)
-    settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
+    before = {} if is_old else {LEADER_THROTTLED_RATE: "77"}
+    settings.of[BROKER, "1"].update(before)
     settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "5:1"
     async with clients(settings) as (admin, _):
         states = (await admin.read_metadata()).partitions
@@ -127,7 +130,17 @@ async def test_a_throttle_is_set_and_lifted_and_earlier_rates_return(is_old: boo
         assert await move_throttles.lift(admin, [TP])
         assert not await move_throttles.lift(admin, [TP])
     assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "5:1", FOLLOWER_THROTTLED_REPLICAS: ""}
-    assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [{LEADER_THROTTLED_RATE: "77"}, {}, {}]
+    assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [before, {}, {}]
+
+
+async def test_a_rate_that_could_not_be_restored_is_not_replaced() -> None:
+    settings = Settings(is_old=True)
+    settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
+    async with clients(settings) as (admin, _):
+        states = (await admin.read_metadata()).partitions
+        with pytest.raises(ApiError, match="broker 1 has a rate of its own that its release of Kafka does not tell"):
+            await move_throttles.throttle(admin, states, {TP: (3, 1)}, 4_000)
+    assert {name: own for (_, name), own in settings.of.items() if own} == {"1": {LEADER_THROTTLED_RATE: "77"}}
 
 
 async def test_a_topic_with_a_throttle_for_all_replicas_keeps_it() -> None:

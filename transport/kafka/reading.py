@@ -19,7 +19,7 @@ from transport.kafka.messages.describe_quorum_request import PartitionData, Topi
 from transport.kafka.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from transport.kafka.messages.metadata_request import MetadataRequestTopic
 from transport.kafka.messages.metadata_response import MetadataResponseTopic
-from transport.kafka.volume import Volume
+from transport.kafka.volume import HIDDEN, Volume
 from transport.messages import (
     UNKNOWN,
     BrokerEndpoint,
@@ -47,8 +47,6 @@ _SOURCES: Final = {
     7: "CLIENT_METRICS_CONFIG",
     8: "GROUP_CONFIG",
 }
-HIDDEN: Final = "(hidden)"
-"""The value of a setting that Kafka keeps to itself, such as a password."""
 
 
 # --- brokers and partitions -------------------------------------------------------------------------------------

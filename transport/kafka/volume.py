@@ -1,10 +1,15 @@
-"""What Kafka's brokers tell of the file systems of their log directories (KIP-827)."""
+"""What Kafka's brokers tell besides our messages: the file systems of log directories (KIP-827), and secrets."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from attrs import frozen
 
 from transport.messages import UNKNOWN
+
+HIDDEN: Final = "(hidden)"
+"""The value of a setting that Kafka keeps to itself, such as a password."""
 
 
 @frozen
