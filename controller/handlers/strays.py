@@ -25,6 +25,7 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellLeaderAndIsr,
+    TellMetadata,
     TellStopReplica,
     change,
     children,
@@ -168,17 +169,29 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     """
     gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
     yield from change("deleted", [Step(writes=_deletes([stray]), facts=(StrayGone(stray),)) for stray in gone])
-    yield from change("start", [_start(context, *replica) for replica in that_waited(context, gone)])
+    yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
 
 
-def _start(context: ControllerContext, tp: TopicPartition, broker_id: int) -> Step:
-    """Return the step that starts a replica which had to wait for the deletion of its namesake."""
-    return Step((tp,), publications=(TellLeaderAndIsr((broker_id,), context.describe(tp), is_new=True),))
+def _start(context: ControllerContext, replicas: Sequence[tuple[TopicPartition, int]]) -> Rounds[None]:
+    """Start replicas that waited for the deletion of their namesakes, and elect leaders that this makes possible."""
+    led = [replica for replica in replicas if replica[0] in context.leadership]
+    yield from change("start", [_starting(context, *replica) for replica in led])
+    if replicas:
+        yield from leadership.bring_online(context)
+
+
+def _starting(context: ControllerContext, tp: TopicPartition, broker_id: int) -> Step:
+    state = context.describe(tp)
+    order = TellLeaderAndIsr((broker_id,), state, is_new=True)
+    return Step((tp,), publications=(order, TellMetadata(None, (state,))))
 
 
 def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
     """Record strays that their broker could not delete."""
+    for tp, broker_id in sorted((s.tp, s.broker_id) for s in replicas if (s.tp, s.broker_id) in context.waiting):
+        text = "a replica cannot start: its broker could not delete the log of an earlier topic of the same name"
+        log.error(text, partition=str(tp), broker=broker_id)
     failed = tuple(StrayFailed(stray) for stray in replicas if stray in context.strays)
     yield from change("answered", [Step(facts=failed)] if failed else [])
     yield from answered(context, replicas)

@@ -102,6 +102,8 @@ class ControllerContext:
 
     _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
 
+    _waiting: frozenset[Replica] | None = None
+
     # --- questions ----------------------------------------------------------------------------------------------
 
     def assignment(self, tp: TopicPartition) -> ReplicaAssignment:
@@ -131,15 +133,21 @@ class ControllerContext:
         return sorted(broker_id for broker_id, held in self._by_broker.items() if held)
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether the replica of a partition on a broker can lead.
-
-        It can if the broker is alive and not shutting down, and the log is usable.
-        """
+        """Return whether a replica can lead: it can follow, and its broker is not shutting down."""
         return broker_id not in self.shutting_down and self.is_served(tp, broker_id)
 
     def is_served(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether a replica can still lead or follow: its broker is registered and its log is usable."""
-        return broker_id in self.brokers and (tp, broker_id) not in self.on_offline_dirs
+        """Return whether a replica can lead or follow: its broker is registered, and the log is usable and its own."""
+        replica = tp, broker_id
+        return broker_id in self.brokers and replica not in self.on_offline_dirs and replica not in self.waiting
+
+    @property
+    def waiting(self) -> frozenset[Replica]:
+        """Replicas on brokers of Kafka's that may still have the log of an earlier topic: see `namesakes`."""
+        if self._waiting is None:
+            found = self.topic_ids.with_namesake(self.strays) if self.config.kafka else ()
+            self._waiting = frozenset((stray.tp, stray.broker_id) for stray in found)
+        return self._waiting
 
     def existing(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that have begun and that no move has deleted, in order."""
@@ -148,7 +156,7 @@ class ControllerContext:
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are online, in order."""
         able = tuple([r for r in replicas if r in self.brokers and r not in self.shutting_down])
-        return tuple(r for r in able if (tp, r) not in self.on_offline_dirs) if self.on_offline_dirs else able
+        return tuple(r for r in able if self.is_served(tp, r)) if self.on_offline_dirs or self.waiting else able
 
     def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
@@ -226,6 +234,7 @@ class ControllerContext:
             self.shutting_down.pop(fact.broker_id, None)
 
     def _topic_changed(self, fact: facts.TopicFact) -> None:
+        self._waiting = None
         match fact:
             case facts.TopicWritten():
                 self._topic_written(fact)
@@ -259,6 +268,7 @@ class ControllerContext:
             self.on_offline_dirs.pop(fact.replica, None)
 
     def _stray_changed(self, fact: facts.StrayFact) -> None:
+        self._waiting = None
         stray = fact.stray
         replica = stray.tp, stray.broker_id
         match fact:
@@ -375,11 +385,7 @@ class ControllerContext:
         if phase not in REPLICA_TRANSITIONS[before]:
             tp, broker_id = replica
             log.error(
-                "illegal replica transition",
-                partition=str(tp),
-                broker=broker_id,
-                before=before.value,
-                to=phase.value,
+                "illegal replica transition", partition=str(tp), broker=broker_id, before=before.value, to=phase.value
             )
             return
         if phase is ReplicaPhase.NON_EXISTENT:

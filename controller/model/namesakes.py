@@ -2,7 +2,7 @@
 
 StopReplica of Kafka's brokers names a topic without its id. An order to delete the earlier log that is repeated after
 the new replica has started would delete the new log. So a broker of Kafka's is not told to lead or follow a partition
-while it may have a stray of an earlier topic there.
+while it may have a stray of an earlier topic there. To elections its replica is offline until then.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from transport.metadata import Stray, TopicPartition
 
 def without_waiting(context: ControllerContext, publications: Sequence[Publication]) -> Sequence[Publication]:
     """Return what may be published now: nothing that starts a replica which waits for the deletion of a namesake."""
-    if not context.config.kafka or not context.strays:
-        return publications
-    waiting = {(stray.tp, stray.broker_id) for stray in context.strays if _has_namesake(context, stray)}
+    waiting = context.waiting
 
     def permitted(item: Publication) -> Publication:
         if not isinstance(item, TellLeaderAndIsr):
@@ -34,16 +32,10 @@ def that_waited(context: ControllerContext, strays: Iterable[Stray]) -> list[tup
     """Return the replicas that waited for the deletion of these strays, which are gone now."""
     if not context.config.kafka:
         return []
+    gone = context.topic_ids.with_namesake(stray for stray in strays if stray not in context.strays)
+    replicas = dict.fromkeys((stray.tp, stray.broker_id) for stray in gone)
     return [
-        (stray.tp, stray.broker_id)
-        for stray in dict.fromkeys(strays)
-        if stray not in context.strays
-        and _has_namesake(context, stray)
-        and stray.tp in context.leadership
-        and stray.broker_id in context.assignment(stray.tp).replicas
+        (tp, broker_id)
+        for tp, broker_id in replicas
+        if (tp, broker_id) not in context.waiting and broker_id in context.assignment(tp).replicas
     ]
-
-
-def _has_namesake(context: ControllerContext, stray: Stray) -> bool:
-    topic = context.topics.get(stray.topic)
-    return topic is not None and topic.znode.topic_id != stray.topic_id

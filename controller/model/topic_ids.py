@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import define, field
+
+from transport.metadata import Stray
 
 
 @define
@@ -25,3 +29,7 @@ class TopicIds:
     def name_of(self, topic_id: str) -> str | None:
         """Return the name of the topic with an id, None if it is unknown."""
         return self._names.get(topic_id)
+
+    def with_namesake(self, strays: Iterable[Stray]) -> list[Stray]:
+        """Return those of the strays whose topic's name is now that of another topic."""
+        return [stray for stray in strays if self._ids.get(stray.topic, stray.topic_id) != stray.topic_id]

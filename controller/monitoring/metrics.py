@@ -74,6 +74,10 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     ),
     "klamm_reassigning_partitions": ("Partitions that are being moved.", lambda c, _p: len(c.reassigning)),
     "klamm_stray_replicas": ("Replicas still to be deleted after moves.", lambda c, _p: len(c.strays)),
+    "klamm_waiting_replicas": (
+        "Replicas that start once their broker has deleted the log of an earlier topic of the same name.",
+        lambda c, _p: len(c.waiting),
+    ),
     "klamm_offline_log_dir_replicas": (
         "Replicas of live brokers whose logs cannot be used.",
         lambda c, _p: len(c.on_offline_dirs),

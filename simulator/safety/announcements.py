@@ -15,6 +15,7 @@ from attrs import define, field
 
 from simulator.frames import ControlRequest
 from simulator.safety.exemptions import Exemptions
+from simulator.safety.namesakes import Namesakes
 from simulator.safety.partitions import PartitionChange
 from simulator.safety.registrations import Registrations
 from simulator.safety.told import Channel
@@ -34,8 +35,7 @@ class Announcements:
 
     exempt: Exemptions
     registrations: Registrations
-    is_kafkas: bool = False
-    """Whether the brokers are Apache Kafka's, whose LeaderAndIsr names no offline replicas."""
+    namesakes: Namesakes
 
     _committed: dict[_Key, dict[int, float]] = field(factory=dict, init=False)
     """The time of each partition epoch."""
@@ -81,7 +81,8 @@ class Announcements:
             if state.leader < NO_LEADER or self.exempt.has_topic(state.topic):
                 continue
             yield from self._leader(broker_id, channel, state, ever_live)
-            if not (is_order and self.is_kafkas):
+            # Kafka's LeaderAndIsr names no offline replicas.
+            if not (is_order and self.namesakes.is_kafkas):
                 yield from self._offline(broker_id, channel, state)
             if is_order and live is not None:
                 yield from self._dead(broker_id, channel, state, live)
@@ -109,7 +110,8 @@ class Announcements:
             ends = registrations.ends_since(replica, elected_at)
             is_listed = replica in state.offline_replicas
             if is_listed and not ends and registrations.has_been_live(replica, since=elected_at):
-                if not registrations.is_shutting_down(replica) and state.tp not in self._doubted:
+                is_excused = state.tp in self._doubted or self.namesakes.has_waited(state, replica)
+                if not registrations.is_shutting_down(replica) and not is_excused:
                     yield f"broker {broker_id} was told that {state.tp} is offline on broker {replica}, which is alive"
             elif not is_listed and not registrations.was_live(replica, since=elected_at):
                 yield f"broker {broker_id} was not told that {state.tp} is offline on broker {replica}, long dead"
@@ -122,7 +124,8 @@ class Announcements:
         """Check that the end of a broker was announced before what follows from it."""
         registrations, committed_at = self.registrations, self._committed_at(channel, state)
         for replica in state.offline_replicas:
-            if replica not in live or registrations.is_shutting_down(replica) or state.tp in self._doubted:
+            is_excused = state.tp in self._doubted or self.namesakes.has_waited(state, replica)
+            if replica not in live or registrations.is_shutting_down(replica) or is_excused:
                 continue
             if not registrations.was_live(replica, since=committed_at):
                 yield f"broker {broker_id} was told of {state.tp} without {replica} before it was told that it is dead"

@@ -22,6 +22,7 @@ from simulator.safety.dues import Dues
 from simulator.safety.knowledge import Knowledge
 from simulator.safety.log_reports import OrdersInFlight
 from simulator.safety.min_isrs import MinIsrs
+from simulator.safety.namesakes import Namesakes
 from simulator.safety.partitions import Partition, PartitionChange, Partitions, is_controller
 from simulator.safety.promises import Promises
 from simulator.safety.requests import Requests
@@ -45,6 +46,7 @@ class Decisions:
     controllership: Controllership
     promises: Promises
     min_isrs: MinIsrs
+    _namesakes: Namesakes
     decode_broker: DecodeBroker = formats.decode_broker
     controllers: frozenset[int] = frozenset()
     """The ids of controllers on which brokers place replicas."""
@@ -120,7 +122,7 @@ class Decisions:
     def _of(self, host: str) -> Knowledge:
         known = self._knowledge.get(host)
         if known is None:
-            known = self._knowledge[host] = Knowledge(self.decode_broker)
+            known = self._knowledge[host] = Knowledge(self.decode_broker, self._namesakes.may_wait)
         return known
 
     def is_state_by_hand(self, tp: TopicPartition) -> bool:
@@ -153,6 +155,7 @@ class Decisions:
             for each in self._knowledge if is_gone else [host] if is_controller(host) else ():
                 self._of(each).logs.left(change.tp, _left(change))
         self._follow_writes(host, ops)
+        self._namesakes.committed(host, ops)
 
     def _judge(self, change: PartitionChange, durable: Durable) -> Iterator[str]:
         step, knowledge = self._rounds.get(change.host), self._of(change.host)

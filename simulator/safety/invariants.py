@@ -22,6 +22,7 @@ from simulator.safety.identities import Identities
 from simulator.safety.leadership import Leaderships
 from simulator.safety.ledger import Ledger
 from simulator.safety.min_isrs import MinIsrs
+from simulator.safety.namesakes import Namesakes
 from simulator.safety.new_replicas import NewReplicas
 from simulator.safety.numbers import Numbers
 from simulator.safety.orders import Orders
@@ -148,7 +149,8 @@ class Safety:
         self._unclean = UncleanElections(self.unclean_by_default)
         self.settings = Alterations(self.exempt)
         self.told = Told(self.exempt)
-        self.announcements = Announcements(self.exempt, self._registrations, self.is_kafkas)
+        namesakes = Namesakes(self._partitions, self.is_kafkas)
+        self.announcements = Announcements(self.exempt, self._registrations, namesakes)
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt, self.is_kafkas)
         self.departures = Departures(self._controllership)
         self._deletions = Deletions(self._partitions, self._registrations)
@@ -158,6 +160,7 @@ class Safety:
             self._controllership,
             self._promises,
             MinIsrs(self.min_isr_by_default),
+            namesakes,
             decode,
             frozenset(CONTROLLERS if self.is_kafkas else ()),
         )

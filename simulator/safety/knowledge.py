@@ -6,7 +6,7 @@ takes over what it reads in the middle of an event, so until the event's end bot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import Final
@@ -31,6 +31,9 @@ class Knowledge:
     """The knowledge of one controller about brokers."""
 
     _decode: DecodeBroker = formats.decode_broker
+    _may_wait: Callable[[TopicPartition, int], Collection[bool]] = lambda *_: (False,)
+    """Returns whether a replica waits for the deletion of an earlier log, or both if that is not certain."""
+
     _readings: list[dict[int, BrokerRegistration]] = field(factory=list, init=False)
     """The registrations as read before the event in progress, and then by each reading during it."""
 
@@ -120,10 +123,12 @@ class Knowledge:
 
     def _standings_of(self, incarnation: Incarnation, tp: TopicPartition) -> dict[Standing, None]:
         found: dict[Standing, None] = {}
+        waits = self._may_wait(tp, incarnation[0])
         is_doubted = self.logs.is_doubted(tp, incarnation)
-        if is_doubted or self.logs.has_failed(tp, incarnation):
+        has_failed = self.logs.has_failed(tp, incarnation)
+        if is_doubted or has_failed or True in waits:
             found[Standing.LOGLESS] = None
-        if is_doubted or not found:
+        if (is_doubted or not has_failed) and False in waits:
             if incarnation not in self._leaving:
                 found[Standing.LIVE] = None
             if incarnation in self._asked_to_leave:

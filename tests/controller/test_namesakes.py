@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+from structlog.testing import capture_logs
+
 from controller.config import ControllerConfig
-from controller.events import PartitionModifications, ReplicasDeleted, ReplicasNotDeleted, StrayDeletion, TopicChange
+from controller.events import (
+    AutoPreferredReplicaLeaderElection,
+    BrokerChange,
+    PartitionModifications,
+    ReplicasDeleted,
+    ReplicasNotDeleted,
+    StrayDeletion,
+    TopicChange,
+)
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.deletions import create, deleted, replica, strays
+from tests.kit import kafka_registrations
+from transport.metadata import NO_LEADER, Listener
 
 LATER = "id-of-a-later-topic"
 
 
 async def recreate(bench: Bench, *, is_kafkas: bool = True) -> None:
     """Delete a topic of brokers 1 and 2 by hand, create another of that name, and let the controller see it."""
-    await bench.start((1, 2))
     bench.context.config = ControllerConfig(ENDPOINT.id, kafka=is_kafkas)
+    for broker_id in (1, 2) if is_kafkas else ():
+        await kafka_registrations.register(bench.store, broker_id, Listener("PLAINTEXT", "h", 9092))
+    await bench.start((1, 2), brokers=() if is_kafkas else (1, 2))
     await bench.delete_topic("orders", 1)
     await bench.handle(TopicChange())
     await create(bench, LATER, 1, 2)
@@ -28,15 +44,43 @@ def told(bench: Bench) -> list[tuple[int, bool]]:
 
 async def test_the_later_replica_starts_once_the_earlier_one_is_deleted(bench: Bench) -> None:
     await recreate(bench)
-    assert bench.context.leadership[TP].leader == 1
+    assert bench.context.partition_phases[TP] is PartitionPhase.NEW
     assert told(bench) == []
     await deleted(bench, replica(2))
+    assert await bench.leader_and_isr() == (2, (2,))
+    assert bench.seen.latest_metadata(TP).offline_replicas == (1,)
     assert told(bench) == [(2, True)]
     await deleted(bench, replica(1))
     assert told(bench) == [(2, True), (1, True)]
+    assert bench.seen.latest_metadata(TP).offline_replicas == ()
     [order, _] = bench.seen.leader_and_isr()
     assert order.state.topic_id == LATER
     assert await strays(bench) == []
+
+
+async def test_a_broker_that_cannot_delete_leaves_the_others_to_lead(bench: Bench) -> None:
+    await recreate(bench)
+    with capture_logs() as logs:
+        await bench.handle(ReplicasNotDeleted((replica(1),)))
+    [line] = [line for line in logs if line["event"].startswith("a replica cannot start")]
+    assert (line["partition"], line["broker"]) == ("orders-0", 1)
+    await deleted(bench, replica(2))
+    assert await bench.leader_and_isr() == (2, (2,))
+    for event in (StrayDeletion(), AutoPreferredReplicaLeaderElection(1), BrokerChange()):
+        await bench.handle(event)
+    assert await bench.leader_and_isr() == (2, (2,))
+    assert told(bench) == [(2, True)]
+
+
+async def test_a_replica_that_waits_neither_leads_nor_joins_after_the_leader_has_gone(bench: Bench) -> None:
+    await recreate(bench)
+    await deleted(bench, replica(2))
+    bench.context.config = evolve(bench.context.config, unclean_leader_election_enable=True)
+    await bench.kill(2)
+    assert await bench.leader_and_isr() == (NO_LEADER, (2,))
+    assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
+    await deleted(bench, replica(1))
+    assert await bench.leader_and_isr() == (1, (1,))
 
 
 async def test_an_order_that_failed_is_repeated_before_the_later_replica_starts(bench: Bench) -> None:
