@@ -228,16 +228,19 @@ class ReplicasNotDeleted(ControllerEvent):
 
 
 @frozen
-class MetadataFailed(ControllerEvent):
-    """A broker incarnation has failed to apply an UpdateMetadata request."""
+class OrderFailed(ControllerEvent):
+    """A broker incarnation has failed to carry out an order, a part of which may have taken effect.
+
+    The order is an UpdateMetadata or, of a broker of Kafka's, a LeaderAndIsr. Others are repeated on their own.
+    """
 
     broker_id: int
     broker_epoch: int
 
 
 @frozen
-class MetadataResend(ControllerEvent):
-    """The cluster's metadata is due to be sent to a broker incarnation again."""
+class OrdersResend(ControllerEvent):
+    """The orders in effect are due to be sent to a broker incarnation again."""
 
     broker_id: int
     broker_epoch: int

@@ -110,13 +110,14 @@ class _RefusingStream(PassingStream):
 def _is_repeated(order: bytes, error: ErrorCode | None) -> bool:
     """Return whether the controller repeats an order that is answered with an error, or not at all.
 
-    A broker of Kafka's that has not taken an UpdateMetadata follows no leader that is new in it, and is not told again.
+    A broker of ours that fails to lead or follow says so for each partition.
     """
     api = api_name(order)
     if error is None or api == "StopReplica":
         return True
-    is_heard = api == "UpdateMetadata" and error is ErrorCode.UNKNOWN_SERVER_ERROR
-    return is_heard and not kafka.is_kafkas(order)
+    if kafka.is_kafkas(order):
+        return error not in (ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH)
+    return api == "UpdateMetadata" and error is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def _is_frame(data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from attrs import define, field
 
@@ -10,7 +11,7 @@ from controller.events import (
     BrokerReleaseSeen,
     ControllerEvent,
     LeaderAndIsrResponseReceived,
-    MetadataFailed,
+    OrderFailed,
     ReplicasDeleted,
     ReplicasNotDeleted,
 )
@@ -29,12 +30,15 @@ from transport.metadata import Stray, TopicPartition
 
 log = get_logger(__name__)
 
+_STALE: Final = frozenset((ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH))
+
 
 @define
 class BrokerResponses:
     """Turns answers into events, which it passes to `tell`. Each broker has one answer processed at a time."""
 
     tell: Callable[[ControllerEvent], object]
+    are_kafkas: bool = False
     _news: dict[int, LeaderAndIsrResponseReceived] = field(factory=dict, init=False)
     """The event of each broker's latest incarnation, which collects its answers until the event is processed."""
 
@@ -60,9 +64,17 @@ class BrokerResponses:
         match request:
             case StopReplicaRequest():
                 self._deletions(broker_id, request, {item.tp for item in request.partitions})
-            # Any other error means that the request is stale, and a newer one is on its way.
-            case UpdateMetadataRequest() if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
-                self.tell(MetadataFailed(broker_id, request.broker_epoch))
+            case LeaderAndIsrRequest() | UpdateMetadataRequest() if self._is_failure(request, error):
+                self.tell(OrderFailed(broker_id, request.broker_epoch))
+
+    def _is_failure(self, request: Request[object], error: ApiError) -> bool:
+        """Return whether an order is lost. Otherwise it is stale, and a newer one is on its way.
+
+        A broker of ours that fails to lead or follow says so for each partition.
+        """
+        if self.are_kafkas:
+            return error.code not in _STALE
+        return isinstance(request, UpdateMetadataRequest) and error.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
     def _deletions(self, broker_id: int, request: StopReplicaRequest, failed: set[TopicPartition]) -> None:
         orders = [item for item in request.partitions if item.delete]

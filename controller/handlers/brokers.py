@@ -141,16 +141,24 @@ def _introductions(
     return TellMetadata(others, back, live), TellMetadata(ids, everything, live, every_topic)
 
 
-def resend_metadata(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
-    """Send all metadata to a broker incarnation again: it failed to apply an unknown part of it."""
+def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
+    """Send all metadata to a broker incarnation again: it failed to apply an unknown part of it.
+
+    A broker of Kafka's is also told again what it leads and follows: it may have failed at that, or not have followed
+    leaders that the lost metadata named first. What it knows already it ignores.
+    """
     broker = context.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch:
         return
-    log.info("sending a broker all metadata again", broker=broker_id)
+    log.info("sending a broker its orders again", broker=broker_id)
     every_topic = yield from all_topics(context)
     everything = (*map(context.describe, context.leadership), *context.describe_deletions())
     told = TellMetadata((broker_id,), everything, context.live_brokers(), every_topic)
     yield from change("metadata", [Step(publications=(told,))])
+    if context.config.kafka:
+        led = [tp for tp in context.partitions_on([broker_id]) if tp in context.leadership]
+        again = {tp: orders(context, tp, context.describe(tp), [broker_id], ()) for tp in led}
+        yield from change("resend", [Step((tp,), publications=told) for tp, told in again.items()])
 
 
 def resend(

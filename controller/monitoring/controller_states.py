@@ -26,7 +26,7 @@ class ControllerState(Enum):
     BROKER_CHANGE = (
         2,
         "LeaderElection",
-        ("BrokerChange", "BrokerModifications", "BrokerReleaseSeen", "MetadataFailed", "MetadataResend"),
+        ("BrokerChange", "BrokerModifications", "BrokerReleaseSeen", "OrderFailed", "OrdersResend"),
     )
     TOPIC_CHANGE = (3, "TopicChange", ("CreatePartitions", "CreateTopics", "PartitionModifications", "TopicChange"))
     TOPIC_DELETION = (

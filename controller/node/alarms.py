@@ -16,7 +16,7 @@ MOVES_PER_SECOND: Final = 2_000
 """The number of moves checked per second, which keeps the checks to a few percent of the event queue's time."""
 
 RESEND_SECONDS: Final = 10.0
-"""The delay before metadata is sent again to a broker that failed to process it."""
+"""The delay before orders are sent again to a broker that failed to process them."""
 
 CLOSED_SECONDS: Final = 60.0
 """The delay before reading topics that are closed to us by an ACL is retried."""
@@ -63,8 +63,8 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
         case events.TopicDeletion() | events.ReplicasDeleted() if not all(d.left for d in context.deletions.values()):
             # A topic without remaining replicas is still here: its znodes could not be removed.
             return [(deletion.RETRY_SECONDS, events.TopicDeletion())]
-        case events.MetadataFailed(broker_id=broker_id, broker_epoch=broker_epoch):
-            return [(RESEND_SECONDS, events.MetadataResend(broker_id, broker_epoch))]
+        case events.OrderFailed(broker_id=broker_id, broker_epoch=broker_epoch):
+            return [(RESEND_SECONDS, events.OrdersResend(broker_id, broker_epoch))]
         case events.AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:

@@ -110,8 +110,8 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     # --- brokers answered ---
     events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),
     events.LeaderAndIsrResponseReceived: _answered,
-    events.MetadataFailed: _reading(lambda _context: None),  # the retry is scheduled by `alarms`
-    events.MetadataResend: _taking(brokers.resend_metadata, "broker_id", "broker_epoch"),
+    events.OrderFailed: _reading(lambda _context: None),  # the retry is scheduled by `alarms`
+    events.OrdersResend: _taking(brokers.resend_orders, "broker_id", "broker_epoch"),
     events.ReplicasDeleted: _deleted,
     events.ReplicasNotDeleted: _not_deleted,
 }

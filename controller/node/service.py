@@ -350,7 +350,8 @@ class ControllerService:
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:
             self._office.close()
-        kafka, responses = KafkaBrokers(() if self.node is None else self.node.listeners), BrokerResponses(self.tell)
+        kafka = KafkaBrokers(() if self.node is None else self.node.listeners)
+        responses = BrokerResponses(self.tell, self.config.kafka)
         context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config, kafka=kafka)
         told = self.endpoint, won.epoch, responses.take, self.node, responses.release_seen
         channels = BrokerChannels(self._nursery, self.network, self.host, self.config, *told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.channels.broker_responses import BrokerResponses
-from controller.events import BrokerChange, ControllerEvent, MetadataFailed, TopicChange
+from controller.events import BrokerChange, ControllerEvent, OrderFailed, TopicChange
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.node import alarms
@@ -218,7 +218,7 @@ async def test_a_broker_that_failed_at_the_metadata_is_told_everything_unless_it
     request = UpdateMetadataRequest(1001, 1, epoch, bench.context.controller, None, ())
     for error in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.INVALID_REQUEST):
         BrokerResponses(told.append).take(2, request, ApiError(error))
-    assert told == [MetadataFailed(2, epoch)]
+    assert told == [OrderFailed(2, epoch)]
     [(_, again)] = alarms.alarms(bench.context, told[0])
     bench.seen.clear()
     await bench.handle(again)

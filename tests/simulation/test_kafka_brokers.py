@@ -10,7 +10,7 @@ import trio
 
 from controller.handlers import alter_partition, leader_epochs
 from klamm.testing import open_cluster
-from klamm.testing.actions import CannotBeDone, CreateTopic, KeepOutOfIsr, PlaceTopic, RefuseRequests
+from klamm.testing.actions import AnswerRequests, CannotBeDone, CreateTopic, KeepOutOfIsr, PlaceTopic, RefuseRequests
 from simulator.cluster import SimulatedCluster
 from simulator.frames import control_request, describe_frame
 from simulator.trace import Trace
@@ -33,6 +33,12 @@ def versions(trace: Trace, broker_id: int) -> set[tuple[str, int]]:
     both = frames(trace, f"controller-101>broker-{broker_id}") + frames(trace, f"broker-{broker_id}>controller-101")
     found = [re.match(r"#\d+ (\w+) v(\d+) ", describe_frame(frame)) for frame in both]
     return {(match[1], int(match[2])) for match in found if match is not None}
+
+
+def incarnation(cluster: SimulatedCluster, broker_id: int) -> int:
+    znode = cluster.durable.tree.read(paths.broker(broker_id))
+    assert znode is not None
+    return znode.stat.czxid
 
 
 async def test_a_broker_is_spoken_to_as_its_release_can() -> None:
@@ -88,6 +94,26 @@ async def test_an_order_that_is_refused_as_a_whole_is_not_carried_out() -> None:
         assert not cluster.brokers[2].disk.logs
         await cluster.settle()
         assert cluster.brokers[2].disk.logs
+
+
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST])
+@pytest.mark.parametrize("api", ["LeaderAndIsr", "UpdateMetadata"])
+async def test_an_order_that_a_broker_fails_at_is_repeated(api: str, error: ErrorCode) -> None:
+    async with open_cluster(brokers=2, controllers=1, replica_lag_time=1.0, releases=("3.9",)) as cluster:
+        await cluster.create_topic("orders", [(2, 1)])
+        before = incarnation(cluster, 1)
+        RefuseRequests(1, api, error).on(cluster)
+        await cluster.create_topic("leads", [(1, 2)])
+        await cluster.create_topic("follows", [(2, 1)])
+        await trio.sleep(1)
+        AnswerRequests(1).on(cluster)
+        with trio.fail_after(30):
+            for topic in ("orders", "leads", "follows"):
+                assert await cluster.produce(f"{topic}-0", [b"paid"]) == 0
+        await cluster.settle()
+        followed = {tp.topic: len(log.records) for tp, log in cluster.brokers[1].disk.logs.items()}
+        assert followed == {"orders": 1, "leads": 1, "follows": 1}
+        assert incarnation(cluster, 1) == before
 
 
 async def test_a_topic_that_a_broker_places_on_the_controller_gets_a_broker_in_its_place() -> None:
