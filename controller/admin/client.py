@@ -149,11 +149,13 @@ class AdminClient(ActiveController):
 
         The brokers are asked directly and concurrently. One that is not alive or does not answer has a `fault` instead.
         """
-        live = {broker.id: broker for broker in (await self.read_metadata(())).brokers}
+        known = await self.read_metadata(())
+        live = {broker.id: broker for broker in known.brokers}
         wanted = list(live) if broker_ids is None else list(dict.fromkeys(broker_ids))
         request = messages.DescribeLogDirsRequest(None if partitions is None else tuple(partitions))
         brokers = [live[broker_id] for broker_id in wanted if broker_id in live]
-        said = await ask_log_dirs(self.network, brokers, request, timeout=min(self.timeout, ATTEMPT_SECONDS))
+        seconds = min(self.timeout, ATTEMPT_SECONDS)
+        said = await ask_log_dirs(self.network, brokers, request, timeout=seconds, are_kafkas=known.are_kafkas)
         return {id_: said.get(id_, BrokerLogDirs(fault=f"broker {id_} is not alive")) for id_ in wanted}
 
     async def read_trace(

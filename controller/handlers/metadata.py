@@ -36,7 +36,8 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
     led = context.leadership
     partitions = [context.describe(tp, leadership=led.get(tp, NEVER_LED)) for tp in context.partitions(topics)]
     partitions += context.describe_deletions(name for name in wanted if name in context.deletions)
-    return MetadataResponse(context.controller, context.epoch, context.live_brokers(), tuple(partitions))
+    live, are_kafkas = context.live_brokers(), context.config.kafka
+    return MetadataResponse(context.controller, context.epoch, live, tuple(partitions), are_kafkas=are_kafkas)
 
 
 def describe_cluster(context: ControllerContext) -> DescribeClusterResponse:

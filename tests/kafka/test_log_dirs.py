@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from controller.admin.broker_log_dirs import BrokerLogDirs
 from klamm import AdminClient, open_admin
 from tests.kafka.scripted_broker import ScriptedBroker
 from tests.kafka.test_kafka_node import KAFKA, TP, create_topic
@@ -66,6 +67,25 @@ async def test_a_move_between_kafkas_brokers_has_progress(controllers: Controlle
                 while UNKNOWN in (sizes := await copied(admin)):
                     await trio.sleep(0.05)
         assert sizes == {1: (200, 800), 2: (800, 200)}[led.leader]
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_administrator_reads_the_directories_of_kafkas_brokers(
+    controllers: Controllers, memory: MemoryZooKeeper
+) -> None:
+    service = await controllers.start_active(**KAFKA)
+    refused = kafka.DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    async with memory.session() as store, trio.open_nursery() as nursery:
+        for broker_id, answer in ((1, told(800)), (2, refused)):
+            broker = ScriptedBroker(broker_id, answers={kafka.DescribeLogDirsRequest: answer})
+            await broker.listen(nursery)
+            await broker.register(store)
+        await until(lambda: service.office is not None and len(service.office.context.brokers) == 2)
+        async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+            described = await admin.describe_log_dirs([1, 2, 3])
+        assert described[1] == BrokerLogDirs(describe_log_dirs_answer(told(800)).log_dirs)
+        assert "our principal needs Describe on the cluster" in described[2].fault
+        assert described[3].fault == "broker 3 is not alive"
         nursery.cancel_scope.cancel()
 
 

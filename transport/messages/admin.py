@@ -21,6 +21,7 @@ class MetadataResponse(Message, frozen=True):
     """The cluster as the answering node knows it. `controller` is None if the node knows none.
 
     `refused`, since version 1, lists the requested topics that the caller may not describe, each with the reason.
+    `are_kafkas`, since version 2, says that the brokers are Apache Kafka's, and speak its protocol.
     """
 
     controller: BrokerEndpoint | None
@@ -28,6 +29,7 @@ class MetadataResponse(Message, frozen=True):
     brokers: tuple[BrokerEndpoint, ...]
     partitions: tuple[PartitionState, ...]
     refused: tuple[TopicError, ...] = ()
+    are_kafkas: bool = False
 
 
 class MetadataRequest(Request[MetadataResponse], frozen=True):
