@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import trio
-from attrs import define
+from attrs import define, evolve
 from msgspec.structs import replace
 
+from controller.channels.topic_settings import topic_settings
 from controller.model import kafka_topics
 from controller.model.context import ControllerContext
 from controller.model.kafka_moves import move_refusal
@@ -31,6 +33,9 @@ from transport.messages import PartitionError, Request, TopicError
 from transport.metadata import NO_LEADER, TopicPartition
 
 R = TypeVar("R")
+
+_HIDDEN: Final = CreatedTopic(-1, -1, config_error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+"""A new topic for those who may not read its settings."""
 
 POLL_SECONDS: Final = 0.01
 NOT_AT_ALL: Final = -math.inf
@@ -81,7 +86,9 @@ class KafkaAdmin:
         if isinstance(answer, ApiError):
             return topic_requests.create_topics_answer(message, _without_words(answer))
         outcomes = refused | _by_name(answer.topics, "Authorization failed.")
-        return topic_requests.create_topics_answer(message, outcomes, self._created(wanted, outcomes))
+        made = [name for name, outcome in outcomes.items() if outcome.error is ErrorCode.NONE]
+        told = await self._told(request, {name: wanted[name] for name in made})
+        return topic_requests.create_topics_answer(message, outcomes, told)
 
     async def _create(
         self, wanted: Mapping[str, CreatableTopic], ends: float, asked: messages.CreateTopicsRequest
@@ -99,16 +106,32 @@ class KafkaAdmin:
             outcomes = await self._awaited(outcomes, ends, self._are_led)
         return messages.CreateTopicsResponse((*outcomes, *refused))
 
-    def _created(
-        self, wanted: Mapping[str, CreatableTopic], outcomes: Mapping[str, TopicError]
-    ) -> dict[str, CreatedTopic]:
-        """Return what is told of topics that have been created, or could be."""
+    async def _told(self, request: KafkaRequest, made: Mapping[str, CreatableTopic]) -> dict[str, CreatedTopic]:
+        """Return what is told of topics that have been created, or could be: to those who may read their settings."""
         office = self.office()
-        if office is None:
+        if office is None or not made or request.header.version < topic_requests.TELLS_SETTINGS:
             return {}
-        made = [name for name, outcome in outcomes.items() if outcome.error is ErrorCode.NONE]
-        judged = {name: kafka_topics.judge_new_topic(office.context, wanted[name]) for name in made}
-        return {name: _described(office.context, name, topic) for name, topic in judged.items()}
+        visible = await self._visible(request, made)
+        context = office.context
+        judged = {name: kafka_topics.judge_new_topic(context, made[name]) for name in visible}
+        settings = await topic_settings(office.channels, [name for name in visible if name in context.topics])
+        told = {name: _described(context, name, topic) for name, topic in judged.items()}
+        return dict.fromkeys(made, _HIDDEN) | {
+            name: evolve(topic, configs=settings.get(name, ())) for name, topic in told.items()
+        }
+
+    async def _visible(self, request: KafkaRequest, names: Iterable[str]) -> list[str]:
+        """Return those of the topics whose settings the caller may read."""
+        visible: list[str] = []
+
+        async def take(asked: messages.DescribeConfigsRequest) -> messages.DescribeConfigsResponse:
+            visible.extend(resource.name for resource in asked.resources)
+            await trio.lowlevel.checkpoint()
+            return messages.DescribeConfigsResponse(())
+
+        topics = tuple(messages.ConfigResource(messages.ConfigResourceType.TOPIC, name) for name in names)
+        await self.ask(request, messages.DescribeConfigsRequest(topics), take)
+        return visible
 
     async def _create_partitions(self, request: KafkaRequest) -> kafka.CreatePartitionsResponse:
         message: kafka.CreatePartitionsRequest = request.message
@@ -175,7 +198,15 @@ class KafkaAdmin:
 
     async def _until_told(self, topics: Collection[str], ends: float, is_done: Callable[[], bool]) -> None:
         await _until(lambda: self.office() is None or is_done(), ends)
-        await _until(lambda: self._have_told(topics), min(ends, trio.current_time() + TELLING_SECONDS))
+        ends = min(ends, trio.current_time() + TELLING_SECONDS)
+        if trio.current_time() < ends:
+            await self._until_processed(ends)
+            await _until(lambda: self._have_told(topics), ends)
+
+    async def _until_processed(self, ends: float) -> None:
+        """Wait for the end of the event that has made a change, as it may tell brokers of it in a later round."""
+        with trio.move_on_at(ends), suppress(ApiError):
+            await self._queued(messages.MetadataRequest(()))
 
     def _have_told(self, topics: Collection[str]) -> bool:
         office = self.office()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from controller.channels import topic_settings
 from controller.node import kafka_admin
 from controller.node.service import ControllerService
 from tests.kafka.scripted_broker import ScriptedBroker, scripted_brokers
@@ -24,6 +25,7 @@ from transport.kafka.messages.create_partitions_request import CreatePartitionsT
 from transport.kafka.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic
 from transport.kafka.messages.delete_topics_request import DeleteTopicState
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.elect_leaders_request import TopicPartitions
 from transport.kafka.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from transport.kafka.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
@@ -34,6 +36,7 @@ from transport.metadata import LEADER_DURING_DELETE
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 
 PATIENCE_MS = 10_000
+TOPIC = 2
 BROKER = 4
 DELETE = 1
 
@@ -106,6 +109,47 @@ async def test_a_topic_that_is_only_validated_is_not_created(controllers: Contro
         assert grown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert service.office is not None
         assert "orders" not in service.office.context.topics
+
+
+async def test_what_has_been_created_is_told_to_those_who_may_read_settings(
+    controllers: Controllers, store: MemoryStore
+) -> None:
+    retention = DescribeConfigsResourceResult("retention.ms", "5", config_source=1)
+    result = DescribeConfigsResult(resource_name="orders", configs=(retention,))
+    answers: dict[type[Message], Message] = {
+        kafka.DescribeConfigsRequest: kafka.DescribeConfigsResponse(results=(result,))
+    }
+    denied: set[Operation] = set()
+    running = governed(controllers, store, answers, authorizer=lambda _, operation, __: operation not in denied)
+    async with running as (service, _, client):
+        [told] = (await create(client, CreatableTopic("orders", 2, 1))).topics
+        assert [(one.name, one.value, one.config_source) for one in told.configs or ()] == [("retention.ms", "5", 1)]
+        denied.add(Operation.DESCRIBE_CONFIGS)
+        [hidden] = (await create(client, CreatableTopic("hidden", 2, 1))).topics
+        assert (hidden.error_code, hidden.topic_config_error_code, hidden.num_partitions) == (0, 29, -1)
+        assert (hidden.topic_id, hidden.configs) == ("", ())
+        assert service.office is not None
+        assert "hidden" in service.office.context.topics
+
+
+class MuteBroker(ScriptedBroker):
+    """A broker that does not tell the settings of topics."""
+
+    async def _take(self, request: KafkaRequest) -> Any:
+        is_about_topic = any(resource.resource_type == TOPIC for resource in getattr(request.message, "resources", ()))
+        if is_about_topic:
+            await trio.sleep_forever()
+        return await super()._take(request)
+
+
+async def test_a_broker_that_does_not_tell_settings_holds_nobody_up_for_long(
+    controllers: Controllers, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_settings, "SECONDS", 0.05)
+    monkeypatch.setattr("tests.kafka.scripted_broker.ScriptedBroker", MuteBroker)
+    async with governed(controllers, store) as (_, _, client):
+        [told] = (await create(client, CreatableTopic("orders", 2, 1))).topics
+        assert (told.error_code, told.num_partitions, told.configs) == (0, 2, ())
 
 
 async def test_a_client_that_does_not_wait_is_told_that_it_has_not_waited(

@@ -22,6 +22,9 @@ from transport.kafka.messages.delete_topics_request import DeleteTopicState
 from transport.kafka.messages.delete_topics_response import DeletableTopicResult
 from transport.messages import NewPartitions, NewTopic, TopicError
 
+TELLS_SETTINGS: Final = 5
+"""The version of CreateTopics from which on its response tells what has been created."""
+
 _HAS_TOPIC_IDS: Final = 6
 """The version of DeleteTopics from which on topics are named by name or by id."""
 
