@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from transport import messages
 from transport.acls import CLUSTER, Operation, Resource, ResourceType
 from transport.errors import ApiError, ErrorCode
+from transport.messages.features import UpdateFeaturesRequest
 from transport.messages.users import AlterScramUsersRequest
 from transport.security.principal import ANONYMOUS
 from transport.wire import Admit, Caller, Handler
@@ -187,7 +188,8 @@ ApiVersions needs none: without the versions that it returns, not even a refusal
 
 
 NEEDED_BY_KAFKAS: Final[Mapping[type[messages.Request[Any]], OnCluster]] = {
-    AlterScramUsersRequest: OnCluster(Operation.ALTER)
+    AlterScramUsersRequest: OnCluster(Operation.ALTER),
+    UpdateFeaturesRequest: OnCluster(Operation.ALTER),
 }
 """The permission that each request needs which only Kafka's clients have."""
 

@@ -37,6 +37,7 @@ from controller.progress.tracker import moves_of
 from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.messages.features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from transport.messages.users import AlterScramUsersRequest
 
 MAX_START: Final = 1 << 16
@@ -147,6 +148,7 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
 
 
 OF_KAFKAS_CLIENTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
+    UpdateFeaturesRequest: lambda _context, _request, _host: immediately(UpdateFeaturesResponse()),
     AlterScramUsersRequest: lambda _context, request, _host: scram_users.alter_users(request.users),
 }
 """The requests that only Kafka's clients have, answered in the same way."""

@@ -36,7 +36,7 @@ CLIENTS: Final[dict[type[Message], Message]] = {
 }
 """What the broker answers to clients."""
 
-KEYS_OF_OURS: Final = {7, 18, 19, 20, 37, 43, 45, 46, 51, 56, 67}
+KEYS_OF_OURS: Final = {7, 18, 19, 20, 37, 43, 45, 46, 51, 56, 57, 67}
 
 
 @asynccontextmanager
