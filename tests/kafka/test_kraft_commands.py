@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 
 from tests.cli.shell import Shell
 from tests.kafka import jars
+from tests.kafka.cluster_security import MODULES
 from tests.kafka.kraft_cluster import RELEASE, kraft_cluster
 from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.real_cluster import until
@@ -32,6 +33,7 @@ KINDS: Final = (RELEASE, jars.RELEASE, OLD)
 PARTITIONS: Final = 6
 RECORDS: Final = 2_000
 RECORD: Final = b"x" * 10_000
+USER, PASSWORD = "alice", "alice-secret"
 RATE: Final = 100_000
 """So slow that a move is still under way when the next command begins."""
 
@@ -110,6 +112,30 @@ async def live_on_one(shell: Shell) -> None:
     assert await shell("topic", "delete", "orders") == "deleted topic orders\n"
     refusal = await shell("topic", "describe", "orders", fails=True)
     assert refusal == "Error: there is no topic orders: see `klamm topic list`\n"
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("needs_kraft")
+async def test_a_login_under_kraft(tmp_path: Path) -> None:
+    module = f'{MODULES}.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}"'
+    settings = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": f'{module} user_{USER}="{PASSWORD}";',
+    }
+    file = tmp_path / "client.properties"
+    properties = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", f"sasl.jaas.config={module};")
+    path = trio.Path(file)
+    await path.write_text("\n".join(properties))
+    async with kraft_cluster(tmp_path, 1, settings=settings) as cluster:
+        shell = Shell(cluster.bootstrap)
+        assert [row["id"] for row in await rows(shell, "broker", "list", "--command-config", str(file))] == [1]
+        refusal = await shell("broker", "list", fails=True)
+        assert "if a login by SASL is needed there, name the security of the cluster with --command-config" in refusal
+        await path.write_text("\n".join(properties).replace(PASSWORD, "wrong"))
+        refusal = await shell("broker", "list", "--command-config", str(file), fails=True)
+        assert f"the login of {USER}" in refusal
 
 
 @pytest.fixture(params=KINDS)
