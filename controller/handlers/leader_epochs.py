@@ -1,10 +1,12 @@
 """Leaders of Kafka's that can do nothing about their ISR until they have a higher leader epoch.
 
 A leader of any release that is refused with INVALID_UPDATE_VERSION proposes nothing more before its next epoch, and
-adopts no state. Those of 2.7 to 3.1, which have AlterPartition in version 0 only, are held up in two more cases:
+adopts no state. Those of 2.7 to 3.1, which have AlterPartition in version 0 only, are held up in three more cases:
 
 - A proposal that is refused for any other reason is sent again without pause, and meanwhile the refused replicas count
   for the high watermark, which stands still if they do not fetch.
+- A proposal of its former leader epoch is refused, because the order with the next one has crossed it: the answer makes
+  the leader forget what it has proposed since, and it waits for an answer that never comes.
 - After a granted shrink, the high watermark stands still until a follower fetches something new (KAFKA-13091). Up to
   3.0, producers that wait for all their records in flight wait for that.
 """
@@ -63,12 +65,10 @@ def _frozen(
             has_shrunk = set(context.leadership[tp].isr) < set(state.isr)
             is_frozen = is_old and has_shrunk
         else:
-            is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or (is_old and error not in _LEADS_NO_MORE)
+            may_forget = is_old and error is not ErrorCode.UNKNOWN_TOPIC_ID
+            is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or may_forget
         if is_frozen:
             yield tp
-
-
-_LEADS_NO_MORE = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def _step(context: ControllerContext, tp: TopicPartition) -> Step:
