@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.releases import Release
 from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, Request
-from transport.metadata import Stray, TopicPartition
+from transport.metadata import LeaderAndIsr, Stray, TopicPartition
 
 R = TypeVar("R")
 
@@ -244,6 +244,14 @@ class OrdersResend(ControllerEvent):
 
     broker_id: int
     broker_epoch: int
+
+
+@frozen
+class OvertakenLeader(ControllerEvent):
+    """A leader whose proposal crossed its new leader epoch has had the time to hear of both, and to propose again."""
+
+    tp: TopicPartition
+    leadership: LeaderAndIsr
 
 
 @frozen

@@ -6,7 +6,8 @@ adopts no state. Those of 2.7 to 3.1, which have AlterPartition in version 0 onl
 - A proposal that is refused for any other reason is sent again without pause, and meanwhile the refused replicas count
   for the high watermark, which stands still if they do not fetch.
 - A proposal of its former leader epoch is refused, because the order with the next one has crossed it: the answer makes
-  the leader forget what it has proposed since, and it waits for an answer that never comes.
+  the leader forget what it has proposed since, and it waits for an answer that never comes. A higher epoch at once may
+  cross the next proposal again, without an end: the leader is given the time to hear of both.
 - After a granted shrink, the high watermark stands still until a follower fetches something new (KAFKA-13091). Up to
   3.0, producers that wait for all their records in flight wait for that.
 """
@@ -14,14 +15,19 @@ adopts no state. Those of 2.7 to 3.1, which have AlterPartition in version 0 onl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from controller.handlers.leadership import leadership_step, tell, write_leadership
 from controller.model import elections
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step
+from controller.model.facts import LeaderOvertaken
+from controller.model.rounds import Rounds, Step, change
 from transport.errors import ErrorCode
 from transport.messages import AlterPartitionRequest
 from transport.metadata import LeaderAndIsr, TopicPartition
+
+OVERTAKEN_SECONDS: Final = 1.0
+"""The time that a leader has to propose under its new epoch, if it has not forgotten that."""
 
 
 def states_before(context: ControllerContext, request: AlterPartitionRequest) -> Mapping[TopicPartition, LeaderAndIsr]:
@@ -49,6 +55,8 @@ def thaw(
 
     if before:
         yield from write_leadership(context, "thaw", list(_frozen(context, broker_id, before, errors)), decide)
+        overtaken = _overtaken(context, broker_id, errors)
+        yield from change("overtaken", [Step(facts=tuple(overtaken))] if overtaken else [])
 
 
 def _frozen(
@@ -57,18 +65,45 @@ def _frozen(
     before: Mapping[TopicPartition, LeaderAndIsr],
     errors: Mapping[TopicPartition, ErrorCode],
 ) -> Iterator[TopicPartition]:
-    release = context.kafka.releases.get(broker_id)
-    is_old = release is not None and release.needs_epochs
+    is_old = _is_old(context, broker_id)
     for tp, state in before.items():
         error = errors.get(tp, ErrorCode.NONE)
         if error is ErrorCode.NONE:
             has_shrunk = set(context.leadership[tp].isr) < set(state.isr)
             is_frozen = is_old and has_shrunk
         else:
-            may_forget = is_old and error is not ErrorCode.UNKNOWN_TOPIC_ID
-            is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or may_forget
+            is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or (is_old and error not in _EARLIER)
         if is_frozen:
             yield tp
+
+
+_EARLIER: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID)
+"""The refusals of what was proposed under an earlier leader epoch, or for an earlier topic."""
+
+
+def _is_old(context: ControllerContext, broker_id: int) -> bool:
+    release = context.kafka.releases.get(broker_id)
+    return release is not None and release.needs_epochs
+
+
+def _overtaken(
+    context: ControllerContext, broker_id: int, errors: Mapping[TopicPartition, ErrorCode]
+) -> list[LeaderOvertaken]:
+    """Return the partitions that a broker leads under a later epoch than that of its proposals."""
+    fenced = [tp for tp, error in errors.items() if error is ErrorCode.FENCED_LEADER_EPOCH]
+    led = [(tp, context.leadership[tp]) for tp in fenced if _is_old(context, broker_id)]
+    return [LeaderOvertaken(tp, state) for tp, state in led if state.leader == broker_id]
+
+
+def thaw_overtaken(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Rounds[None]:
+    """Raise the epoch of a leader whose proposal was overtaken, unless its leadership has changed since."""
+
+    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
+        return [_step(context, tp) for tp in pending if context.leadership[tp] == leadership]
+
+    if context.kafka.overtaken.get(tp) == leadership:
+        yield from change("overtaken", [Step(facts=(LeaderOvertaken(tp, None),))])
+    yield from write_leadership(context, "thaw", [tp] if context.leadership.get(tp) == leadership else [], decide)
 
 
 def _step(context: ControllerContext, tp: TopicPartition) -> Step:

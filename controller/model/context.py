@@ -256,7 +256,7 @@ class ControllerContext:
         match fact:
             case facts.LogDirOffline() | facts.LogDirOnline():
                 self._log_dir_changed(fact)
-            case facts.ReleaseSeen() | facts.ControllerRegistered():
+            case facts.ReleaseSeen() | facts.ControllerRegistered() | facts.LeaderOvertaken():
                 self.kafka.take(fact)
             case _:
                 self._stray_changed(fact)

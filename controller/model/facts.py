@@ -216,6 +216,15 @@ class ControllerRegistered:
     exists: bool
 
 
+@frozen
+class LeaderOvertaken:
+    """A leader of an old release of Kafka's proposed an ISR before it heard of its new leader epoch."""
+
+    tp: TopicPartition
+    leadership: LeaderAndIsr | None
+    """Its leadership then; None once that has been dealt with."""
+
+
 BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
 TopicFact = TopicWritten | TopicClosed | TopicGone
 KnownTopicFact = DeletionStarted | MinIsrRead | ReassignmentIdentified
@@ -223,7 +232,7 @@ PartitionFact = LeadershipWritten | PartitionMoved | PartitionFound
 ReplicaFact = ReplicaMoved | ReplicasMoved
 LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
-KafkaFact = ReleaseSeen | ControllerRegistered
+KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
 Fact = (
     BrokerFact
     | TopicFact

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from attrs import define, field
 
-from controller.model.facts import KafkaFact, ReleaseSeen
+from controller.model.facts import ControllerRegistered, KafkaFact, LeaderOvertaken, ReleaseSeen
 from transport.kafka.releases import WITHOUT_STORED_ISRS, Protocol, Release, TopicDefaults
-from transport.metadata import Listener
+from transport.metadata import LeaderAndIsr, Listener, TopicPartition
 
 
 @define
@@ -25,12 +25,20 @@ class KafkaBrokers:
     is_registered: bool = True
     """False once it is certain that the controller has no registration."""
 
+    overtaken: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
+    """The partitions whose leaders may have forgotten a proposal, with their leadership then."""
+
     def take(self, fact: KafkaFact) -> None:
         """Take a fact that was committed or observed."""
-        if isinstance(fact, ReleaseSeen):
-            self.releases[fact.broker_id] = fact.release
-        else:
-            self.is_registered = fact.exists
+        match fact:
+            case ReleaseSeen():
+                self.releases[fact.broker_id] = fact.release
+            case ControllerRegistered():
+                self.is_registered = fact.exists
+            case LeaderOvertaken() if fact.leadership is None:
+                self.overtaken.pop(fact.tp, None)
+            case LeaderOvertaken():
+                self.overtaken[fact.tp] = fact.leadership
 
     def forget(self, broker_id: int) -> None:
         """Forget a broker that is gone: the next one of its id may be of another release."""

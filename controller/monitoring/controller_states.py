@@ -42,7 +42,7 @@ class ControllerState(Enum):
     AUTO_LEADER_BALANCE = (6, "AutoLeaderBalance", ("AutoPreferredReplicaLeaderElection",))
     MANUAL_LEADER_BALANCE = (7, "ManualLeaderBalance", ("ElectLeaders", "PreferredReplicaElection"))
     CONTROLLED_SHUTDOWN = (8, "ControlledShutdown", ("ControlledShutdown",))
-    ISR_CHANGE = (9, "IsrChange", ("AlterPartition", "IsrChangeNotification"))
+    ISR_CHANGE = (9, "IsrChange", ("AlterPartition", "IsrChangeNotification", "OvertakenLeader"))
     LEADER_AND_ISR_RESPONSE_RECEIVED = (10, "LeaderAndIsrResponseReceived", ("LeaderAndIsrResponseReceived",))
     LOG_DIR_CHANGE = (11, "LogDirChange", ("LogDirEventNotification",))
     UNCLEAN_LEADER_ELECTION_ENABLE = (13, "UncleanLeaderElectionEnable", ("ConfigChange",))

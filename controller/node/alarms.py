@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from controller import events
-from controller.handlers import deletion, leader_rebalance
+from controller.handlers import deletion, leader_epochs, leader_rebalance
 from controller.model.context import ControllerContext
 
 MOVES_PER_SECOND: Final = 2_000
@@ -48,7 +48,7 @@ class PendingAlarms:
 
 def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
     """Return the events to schedule after `event` has been processed."""
-    return [*_later(context, event), *_look_at_moves(context)]
+    return [*_later(context, event), *_look_at_moves(context), *_look_at_overtaken(context)]
 
 
 def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
@@ -89,3 +89,9 @@ def _look_at_moves(context: ControllerContext) -> list[Alarm]:
     """Return when to check the moves next, if any are in progress: the more there are, the longer the interval."""
     moves = len(context.reassigning)
     return [(max(1.0, moves / MOVES_PER_SECOND), events.ReassignmentProgress())] if moves else []
+
+
+def _look_at_overtaken(context: ControllerContext) -> list[Alarm]:
+    """Return when to look at the leaders of Kafka's that may have forgotten a proposal."""
+    seconds = leader_epochs.OVERTAKEN_SECONDS
+    return [(seconds, events.OvertakenLeader(tp, then)) for tp, then in context.kafka.overtaken.items()]

@@ -17,6 +17,7 @@ from controller.handlers import (
     isr_changes,
     kafka_brokers,
     leader_elections,
+    leader_epochs,
     leader_rebalance,
     log_dirs,
     metadata,
@@ -105,6 +106,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.ZkPartitionReassignment: _taking(reassignment_requests.requested_in_store),
     # --- timers and follow-ups ---
     events.AutoPreferredReplicaLeaderElection: _taking(leader_rebalance.rebalance),
+    events.OvertakenLeader: _taking(leader_epochs.thaw_overtaken, "tp", "leadership"),
     events.PartitionReassignmentIsrChange: _taking(reassignments.finish_ready, "partitions"),
     events.ReassignmentProgress: _reading(moves_of),
     events.StrayDeletion: _taking(strays.pursue_all),

@@ -7,7 +7,8 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from controller.config import ControllerConfig
-from controller.events import BrokerReleaseSeen
+from controller.events import BrokerChange, BrokerReleaseSeen, OvertakenLeader
+from controller.node import alarms
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from transport.errors import ErrorCode
 from transport.kafka.releases import Release
@@ -95,7 +96,26 @@ async def test_after_a_proposal_that_crossed_its_next_epoch(bench: Bench) -> Non
     before = bench.context.leadership[TP]
     late = replace(proposal(bench, 1, 2), leader_epoch=before.leader_epoch - 1)
     assert await propose(bench, late) is ErrorCode.FENCED_LEADER_EPOCH
+    assert await bench.read_state(TP) == before
+    [(_, due)] = alarms.alarms(bench.context, BrokerChange())
+    assert due == OvertakenLeader(TP, before)
+    await bench.handle(due)
     assert await bench.read_state(TP) == renewed(before, (1, 2, 3), writes=1)
+    # Once is enough.
+    assert alarms.alarms(bench.context, due) == []
+
+
+async def test_not_after_a_proposal_that_was_not_forgotten(bench: Bench) -> None:
+    await start(bench)
+    before = bench.context.leadership[TP]
+    late = replace(proposal(bench, 1, 2, 3), leader_epoch=before.leader_epoch - 1)
+    assert await propose(bench, late) is ErrorCode.FENCED_LEADER_EPOCH
+    [(_, due)] = alarms.alarms(bench.context, BrokerChange())
+    assert await propose(bench, proposal(bench, 1, 2)) is ErrorCode.NONE
+    after = await bench.read_state(TP)
+    await bench.handle(due)
+    assert await bench.read_state(TP) == after
+    assert alarms.alarms(bench.context, due) == []
 
 
 async def test_not_for_a_leader_that_is_none_any_more(bench: Bench) -> None:

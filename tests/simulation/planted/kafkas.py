@@ -129,7 +129,7 @@ def an_old_version_freezes_a_leader(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.leader_epochs:_frozen",
-        ("is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or may_forget", "is_frozen = may_forget"),
+        ("is_frozen = error is ErrorCode.INVALID_UPDATE_VERSION or (", "is_frozen = ("),
     )
 
 
