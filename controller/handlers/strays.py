@@ -19,7 +19,15 @@ from attrs import evolve
 
 from controller.handlers import leadership
 from controller.model.context import ControllerContext
-from controller.model.facts import DeletionAnswered, StrayFailed, StrayGone, StrayLeft, StrayOrdered, StrayRecalled
+from controller.model.facts import (
+    DeletionAnswered,
+    ReplicasMoved,
+    StrayFailed,
+    StrayGone,
+    StrayLeft,
+    StrayOrdered,
+    StrayRecalled,
+)
 from controller.model.namesakes import that_waited
 from controller.model.rounds import (
     Rounds,
@@ -32,7 +40,7 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
-from controller.model.state_machines import PartitionPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
@@ -175,16 +183,22 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
 
 def _start(context: ControllerContext, replicas: Sequence[tuple[TopicPartition, int]]) -> Rounds[None]:
     """Start replicas that waited for the deletion of their namesakes, and elect leaders that this makes possible."""
-    led = [replica for replica in replicas if replica[0] in context.leadership]
-    yield from change("start", [_starting(context, *replica) for replica in led])
+    kept = (ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE)  # the others are not begun yet, or their topic is being deleted
+    able = [replica for replica in replicas if context.is_served(*replica)]
+    steps = [_starting(context, *replica) for replica in able if context.replica_phases.get(replica) in kept]
+    yield from change("start", steps)
     if replicas:
         yield from leadership.bring_online(context)
 
 
 def _starting(context: ControllerContext, tp: TopicPartition, broker_id: int) -> Step:
+    online = ReplicasMoved(tp, context.existing(tp, [broker_id]), ReplicaPhase.ONLINE)
+    # A partition that no leader has been elected for yet: its election orders the replica to start.
+    if tp not in context.leadership:
+        return Step((tp,), facts=(online,))
     state = context.describe(tp)
     order = TellLeaderAndIsr((broker_id,), state, is_new=True)
-    return Step((tp,), publications=(order, TellMetadata(None, (state,))))
+    return Step((tp,), facts=(online,), publications=(order, TellMetadata(None, (state,))))
 
 
 def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:

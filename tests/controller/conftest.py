@@ -236,7 +236,7 @@ class Bench:
         """Replace the controllership by the next one."""
         epoch = self.context.epoch + 1
         await self.store.multi([Set(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(epoch), -1)])
-        self.context = ControllerContext(ENDPOINT, epoch, epoch)
+        self.context = ControllerContext(ENDPOINT, epoch, epoch, config=self.context.config)
         self.runner.context = self.context
         await self.run(failover(self.context, iter(())))
 

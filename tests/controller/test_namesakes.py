@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 from structlog.testing import capture_logs
 
@@ -15,11 +16,13 @@ from controller.events import (
     StrayDeletion,
     TopicChange,
 )
-from controller.model.state_machines import PartitionPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.deletions import create, deleted, replica, strays
 from tests.kit import kafka_registrations
 from transport.metadata import NO_LEADER, Listener
+from transport.store import paths
+from transport.store.protocol import Create
 
 LATER = "id-of-a-later-topic"
 
@@ -81,6 +84,19 @@ async def test_a_replica_that_waits_neither_leads_nor_joins_after_the_leader_has
     assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
     await deleted(bench, replica(1))
     assert await bench.leader_and_isr() == (1, (1,))
+
+
+@pytest.mark.parametrize("earlier", [(), (2,)], ids=["before a leader is elected", "after"])
+async def test_a_replica_that_waited_at_a_failover_is_online_once_it_starts(
+    bench: Bench, earlier: tuple[int, ...]
+) -> None:
+    await bench.store.multi([Create(paths.CONTROLLER, b"")])  # since before the strays, so they are ours
+    await recreate(bench)
+    await deleted(bench, *map(replica, earlier))
+    await bench.fail_over()
+    assert bench.context.replica_phases[TP, 1] is ReplicaPhase.OFFLINE
+    await deleted(bench, replica(1))
+    assert bench.context.replica_phases[TP, 1] is ReplicaPhase.ONLINE
 
 
 async def test_an_order_that_failed_is_repeated_before_the_later_replica_starts(bench: Bench) -> None:
