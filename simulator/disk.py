@@ -231,11 +231,12 @@ class Disk:
     def is_healthy(self, tp: TopicPartition) -> bool:
         """Return whether the directory of a partition has worked since the broker's process started.
 
-        A broker does not use a directory again that has failed before it restarts.
+        A broker does not use a directory again that has failed before it restarts. A log that is not there may be in
+        any directory; see `can_open`.
         """
-        directory = tp.partition % DIRECTORIES
-        has_worked = directory not in self._failed and directory not in self._failed_in_this_life
-        return has_worked and tp not in self._disowned
+        failed = self._failed | self._failed_in_this_life
+        is_found = tp in self.logs or not failed
+        return is_found and tp.partition % DIRECTORIES not in failed and tp not in self._disowned
 
     def disown(self, tp: TopicPartition) -> None:
         """Record that the broker calls a partition's log unusable: until its next process, controllers believe it."""
