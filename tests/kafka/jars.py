@@ -1,7 +1,7 @@
 """The jars of Kafka's releases, fetched once by Maven into a cache outside the checkout.
 
-`python -m tests.kafka.jars 3.9.1` fetches those of a release, about 60 MB. The cache is `$KLAMM_KAFKA_JARS`, or else
-`~/.cache/klamm/kafka`.
+`python -m tests.kafka.jars` fetches those of `make test`, about 90 MB, and `python -m tests.kafka.jars 2.8.2` those of
+another release. The cache is `$KLAMM_KAFKA_JARS`, or else `~/.cache/klamm/kafka`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from pathlib import Path
 from typing import Final
 
 RELEASE: Final = "3.9.1"
+"""The last line of releases with ZooKeeper."""
+
+KRAFT: Final = "4.1.0"
+"""A release without ZooKeeper."""
+
 _POM: Final = Path(__file__).with_name("pom.xml")
 
 
@@ -59,5 +64,5 @@ def fetch(release: str) -> Path:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [RELEASE]:
+    for name in sys.argv[1:] or [RELEASE, KRAFT]:
         sys.stdout.write(f"{fetch(name)}\n")

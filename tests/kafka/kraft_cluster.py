@@ -14,7 +14,7 @@ from tests.kafka import jars
 from tests.kafka.real_brokers import RealBroker, kill
 from transport.zookeeper_server import HOST, free_port
 
-RELEASE: Final = "4.1.0"
+RELEASE: Final = jars.KRAFT
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 
 SETTINGS: Final = {
