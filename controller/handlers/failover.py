@@ -70,8 +70,6 @@ def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[Non
     known = list(context.topics)
     yield from refresh_topics(context, known)
     added = [tp for tp in context.partitions(known) if tp not in context.partition_phases]
-    # A topic that was recreated, with another id, may have other settings.
-    yield from read_min_isrs(context, [tp.topic for tp in added])
     yield from start_partitions(context, added)
     # Topics that were set aside are retried as if they were new.
     yield from topic_change(context, new_ids)

@@ -82,6 +82,7 @@ def refresh_topics(
         steps = {name: step for name, step in taken_over.items() if step is not None}
         yield from forget(context, [name for name in known if name not in found or name in others])
         refused = yield from change("topics", list(steps.values()))
+        yield from read_min_isrs(context, others)
         there.extend(name for name, step in steps.items() if step not in refused and name not in others)
         return [name for name, step in steps.items() if step in refused]
 

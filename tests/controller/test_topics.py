@@ -156,6 +156,17 @@ async def test_a_topic_under_another_id_is_another_topic(bench: Bench) -> None:
     assert {replica for _, replica in bench.context.replica_phases} == {2, 3}
 
 
+async def test_a_topic_under_another_id_has_the_settings_that_are_written_for_its_name(bench: Bench) -> None:
+    await bench.start((1, 2))
+    settings = formats.encode_config({"min.insync.replicas": "2"})
+    await bench.store.multi([Create(paths.topic_config("orders"), settings)])
+    await bench.delete_topic("orders", 1)
+    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((2, 3))}, "another-id"))
+    await bench.store.multi([Create(paths.topic("orders"), data)])
+    await bench.handle(PartitionModifications("orders"))
+    assert bench.context.min_isr("orders") == 2
+
+
 @pytest.mark.requirement("D8")
 async def test_an_id_and_a_move_that_others_wrote_over_are_written_back_before_anything_else(bench: Bench) -> None:
     """KAFKA-14190, KAFKA-9038: a tool that knows neither writes the topic as it read it before."""
