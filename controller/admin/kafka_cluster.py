@@ -3,6 +3,9 @@
 A call that only reads goes to any node, and to the next one if that does not answer. What only the controller does goes
 to the node that the others name as controller: under KRaft any broker, which passes the request on. A change whose
 answer was lost is not repeated.
+
+Brokers show a controller of ours that is in office as one more node. It is asked what the controller is asked, but it
+is no broker.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Final, TypeVar
 
 import trio
 from attrs import define, field
+from msgspec.structs import replace
 
 from controller.admin.active_controller import (
     MAX_RETRY_SECONDS,
@@ -24,8 +28,8 @@ from controller.admin.active_controller import (
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.calls import Call
 from transport.kafka.node_pool import NodePool, open_node_pool
-from transport.kafka.reading import metadata
-from transport.messages import MetadataResponse
+from transport.kafka.reading import configs, metadata
+from transport.messages import BrokerEndpoint, ConfigResource, ConfigResourceType, MetadataResponse
 from transport.network import Network
 from transport.wire import ConnectionBroken, RequestTimedOut, Untrusted, WireError
 from transport.wire.secured import beneath
@@ -34,6 +38,12 @@ R = TypeVar("R")
 
 ATTEMPT_SECONDS: Final = 10.0
 """The time that one node has to answer a question, before another one is asked."""
+
+_JUDGING_SECONDS: Final = 3.0
+"""The time that the controller has to tell whether it is a broker."""
+
+_IDS: Final = ("broker.id", "node.id")
+"""The settings of which each broker has at least one. A controller of ours has no settings."""
 
 _ENOUGH: Final = 3
 """The number of times that all brokers may end their connections before that is taken for an answer."""
@@ -52,6 +62,8 @@ class KafkaCluster:
     timeout: float
     _brokers: dict[int, Address] = field(factory=dict, init=False)
     _controller: int | None = field(default=None, init=False)
+    _are_brokers: dict[BrokerEndpoint, bool] = field(factory=dict, init=False)
+    """Whether the nodes that have been controllers are brokers."""
 
     @property
     def timeout_ms(self) -> int:
@@ -80,12 +92,19 @@ class KafkaCluster:
 
     async def change_any(self, call: Call[R]) -> R:
         """Let any broker change something. Raises OutcomeUnknown if the answer is lost; ClusterUnreachable."""
-        await self.describe(())
+        await self._describe((), trio.current_time() + self.timeout)
         return await self._change(next(iter(self._brokers.values())), call, self.timeout)
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse:
-        """Return what a node knows of brokers and partitions. Raises ClusterUnreachable, WireError."""
-        return await self._describe(topics, trio.current_time() + self.timeout)
+        """Return what a node knows of brokers and partitions, without a controller that is no broker.
+
+        Raises ClusterUnreachable, WireError.
+        """
+        found = await self._describe(topics, trio.current_time() + self.timeout)
+        controller = found.controller
+        if controller is None or await self._is_broker(controller):
+            return found
+        return replace(found, brokers=tuple(one for one in found.brokers if one.id != controller.id))
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
@@ -95,9 +114,20 @@ class KafkaCluster:
         self._controller = None if found.controller is None else found.controller.id
         return found
 
+    async def _is_broker(self, node: BrokerEndpoint) -> bool:
+        """Return whether a node is a broker, as is assumed of one that does not tell."""
+        if node not in self._are_brokers:
+            asked = configs([ConfigResource(ConfigResourceType.BROKER, str(node.id))], _IDS)
+            try:
+                [told] = await self._ask_at((node.host, node.port), asked, min(self.timeout, _JUDGING_SECONDS))
+            except (ApiError, WireError):
+                return True
+            self._are_brokers[node] = told.error is not ErrorCode.NONE or bool(told.entries)
+        return self._are_brokers[node]
+
     async def _address_of(self, broker_id: int) -> Address:
         if broker_id not in self._brokers:
-            await self.describe(())
+            await self._describe((), trio.current_time() + self.timeout)
         try:
             return self._brokers[broker_id]
         except KeyError:

@@ -21,7 +21,7 @@ from transport.kafka.messages.alter_partition_reassignments_response import (
 )
 from transport.kafka.messages.create_topics_response import CreatableTopicResult
 from transport.kafka.messages.delete_topics_response import DeletableTopicResult
-from transport.kafka.messages.describe_configs_response import DescribeConfigsResult
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
@@ -54,6 +54,8 @@ from transport.zookeeper_server import free_port
 TP = TopicPartition("orders", 0)
 CREATED = kafka.CreateTopicsResponse(topics=(CreatableTopicResult("orders"),))
 NEW = NewTopic("orders", 1, 1)
+OURS = 1001
+BROKER = 4
 NO_MOVES = kafka.ListPartitionReassignmentsResponse()
 
 
@@ -149,6 +151,40 @@ async def test_a_change_goes_to_the_next_controller_if_the_known_one_is_dead() -
         async with open_kafka_admin(TcpNetwork(), [(HOST, cluster.nodes[2].port)]) as admin:
             assert (await admin.create_topics([NEW])).topics == (TopicError("orders"),)
         assert len(cluster.nodes[2].questions(kafka.CreateTopicsRequest)) == 1
+
+
+def settings_of_brokers(request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
+    """Return the id of a broker; a controller of ours, whose ids begin at 1001 here, has no settings."""
+    [asked] = request.resources
+    own = (DescribeConfigsResourceResult("broker.id", asked.resource_name),)
+    configs = own if int(asked.resource_name) < OURS else ()
+    return kafka.DescribeConfigsResponse(
+        results=(DescribeConfigsResult(0, None, BROKER, asked.resource_name, configs),)
+    )
+
+
+@pytest.mark.parametrize("controller", [2, OURS])
+async def test_a_controller_of_ours_is_no_broker(controller: int) -> None:
+    answers: dict[type[Message], Answer] = {
+        kafka.DescribeConfigsRequest: settings_of_brokers,
+        kafka.DescribeLogDirsRequest: logs(),
+        kafka.CreateTopicsRequest: CREATED,
+    }
+    async with scripted_nodes(1, 2, OURS, answers=answers) as cluster:
+        cluster.controller = controller
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+            found = await admin.read_metadata()
+            summary = await admin.describe_cluster()
+            told = await admin.describe_log_dirs()
+            await admin.create_topics([NEW])
+        # A node that is not the controller is a broker.
+        expected = [1, 2] if controller == OURS else [1, 2, OURS]
+        assert [broker.id for broker in found.brokers] == expected
+        assert [broker.endpoint.id for broker in summary.brokers] == expected
+        assert list(told) == expected
+        assert summary.controller.id == controller
+        assert len(cluster.nodes[controller].questions(kafka.DescribeConfigsRequest)) == 1
+        assert len(cluster.nodes[controller].questions(kafka.CreateTopicsRequest)) == 1
 
 
 SASL = SaslServer((PLAIN,), {"alice": "alice-secret"}, nobody)

@@ -41,6 +41,11 @@ RATES = {LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE}
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 
 
+def _id(one: DescribeConfigsResource) -> tuple[DescribeConfigsResourceResult, ...]:
+    is_broker = one.resource_type == BROKER and one.resource_name
+    return (DescribeConfigsResourceResult("broker.id", one.resource_name),) if is_broker else ()
+
+
 @define
 class Settings:
     """The settings of a cluster, as Kafka's brokers take and tell them."""
@@ -52,7 +57,7 @@ class Settings:
     def describe(self, request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
         """Tell settings, but no value of an unknown one."""
         told = (
-            DescribeConfigsResult(0, None, one.resource_type, one.resource_name, self._told(one))
+            DescribeConfigsResult(0, None, one.resource_type, one.resource_name, (*_id(one), *self._told(one)))
             for one in request.resources
         )
         return kafka.DescribeConfigsResponse(results=tuple(told))
