@@ -15,6 +15,7 @@ from trio._core import _run as _trio
 from trio._core._run import Runner, Task
 from trio._core._traps import CancelShieldedCheckpoint, WaitTaskRescheduled
 
+from simulator.bookkeeping import NOTHING
 from simulator.suspension import held
 
 LOOK_EVERY: Final = 1000
@@ -22,16 +23,6 @@ LOOK_EVERY: Final = 1000
 
 _DAY: Final = 24 * 60 * 60
 """Maximum seconds that a look for I/O may take."""
-
-
-class _Nothing:
-    """The outcome of a checkpoint; one of trio's own could be used only once."""
-
-    def unwrap(self) -> None:
-        """Return nothing."""
-
-
-_NOTHING: Final = _Nothing()
 
 
 def unrolled_run(
@@ -73,6 +64,8 @@ def _look_for_io(runner: Runner, *, is_stuck: bool) -> Generator[float, Any, Non
 def _take_turn(runner: Runner) -> None:
     """Let each task that can run take a step, in an order drawn from trio's generator."""
     runnable = runner.runq
+    if not runnable:
+        return
     batch = list(runnable)
     runnable.clear()
     if len(batch) > 1:
@@ -80,7 +73,7 @@ def _take_turn(runner: Runner) -> None:
         _trio._r.shuffle(batch)
     while batch:
         _step(runner, batch.pop(), batch)
-    _trio.GLOBAL_RUN_CONTEXT.__dict__.pop("task", None)
+    del _trio.GLOBAL_RUN_CONTEXT.task
 
 
 def _age(task: Task) -> int:
@@ -96,7 +89,7 @@ def _step(runner: Runner, task: Task, others: list[Task]) -> None:
     try:
         message = run(send, value)
         while message is CancelShieldedCheckpoint and not (others or runner.runq or held or _has_expired(runner)):
-            message = run(task.coro.send, _NOTHING)
+            message = run(task.coro.send, NOTHING)
     except StopIteration as end:
         outcome: Outcome[object] = Value(end.value)
     except BaseException as error:  # noqa: BLE001  the parent of the task handles it

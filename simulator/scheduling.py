@@ -2,7 +2,7 @@
 
 Trio runs the tasks of one tick in arbitrary order. It has a switch for tests that sorts them by age and shuffles them
 with its own generator. Both are private, as are the waiters in `wait_all_tasks_blocked`, the queue of tasks that can
-run, and the run loop. Only this module, `suspension` and `run_loop` touch them.
+run, and the run loop. Only this module, `bookkeeping`, `suspension` and `run_loop` touch them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from trio import _timeouts
 from trio._core import _run as _scheduler
 
 from simulator.alarms import VirtualClock
+from simulator.bookkeeping import changing_deadline, reschedule
 from simulator.run_loop import unrolled_run
 from simulator.sleeping import sleep_until
 
@@ -26,11 +27,16 @@ EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock at virtual time 0, in milliseconds since 1970."""
 
 _SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
-_LOOP: Final = "unrolled_run"
-_SLEEP: Final = "sleep_until"
+_OURS: Final[tuple[tuple[object, str, object], ...]] = (
+    (_scheduler, "unrolled_run", unrolled_run),
+    (_scheduler.Runner, "reschedule", reschedule),
+    (_scheduler.CancelScope, "_might_change_registered_deadline", changing_deadline),
+    (_timeouts, "sleep_until", sleep_until),
+)
+"""What takes the place of parts of trio, which are named by their owner and their name."""
 
 KNOWN_TRIO: Final = ("0.35.",)
-"""The versions of trio whose internals our run loop knows. With any other, trio's own runs, which costs more time."""
+"""The versions of trio whose internals we know. With any other, trio's own are used, which costs more time."""
 
 
 @contextmanager
@@ -57,18 +63,18 @@ def run(main: Callable[[], Awaitable[T]], *, seed: int) -> T:
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Make `trio.run` use our run loop, and `trio.sleep` our alarms, within the block, if we know this trio."""
+    """Put our run loop, bookkeeping and sleep into trio's place within the block, if we know this trio."""
     if not trio.__version__.startswith(KNOWN_TRIO):
         yield
         return
-    before = _scheduler.unrolled_run, _timeouts.sleep_until
-    setattr(_scheduler, _LOOP, unrolled_run)
-    setattr(_timeouts, _SLEEP, sleep_until)
+    before = [getattr(owner, name) for owner, name, _ in _OURS]
+    for owner, name, ours in _OURS:
+        setattr(owner, name, ours)
     try:
         yield
     finally:
-        setattr(_scheduler, _LOOP, before[0])
-        setattr(_timeouts, _SLEEP, before[1])
+        for (owner, name, _), trios in zip(_OURS, before, strict=True):
+            setattr(owner, name, trios)
 
 
 def _is_someone_waiting() -> bool:

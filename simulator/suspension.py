@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from trio._core import _run as _scheduler
@@ -9,10 +10,11 @@ from trio.lowlevel import Task
 
 _RESCHEDULE: Final = "reschedule"
 
-_reschedule: Final = _scheduler.Runner.reschedule
+_usual: Final[list[Callable[..., None]]] = []
+"""The method that this module's takes the place of, while a task is suspended."""
 
 held: Final[dict[Task, list[Task]]] = {}
-"""The tasks to run when a suspended task resumes, by that task. Trio's own method is in place while it is empty."""
+"""The tasks to run when a suspended task resumes, by that task. The usual method is in place while it is empty."""
 
 
 def suspend(root: Task) -> None:
@@ -21,6 +23,7 @@ def suspend(root: Task) -> None:
     What wakes them meanwhile, such as a deadline, takes effect then.
     """
     if not held:
+        _usual.append(_scheduler.Runner.reschedule)
         setattr(_scheduler.Runner, _RESCHEDULE, _reschedule_or_hold)
     held.setdefault(root, [])
 
@@ -28,14 +31,14 @@ def suspend(root: Task) -> None:
 def resume(root: Task) -> None:
     """Let a task and those below it run again, in the order in which they were woken."""
     tasks = held.pop(root, [])
-    if not held:
-        setattr(_scheduler.Runner, _RESCHEDULE, _reschedule)
+    if not held and _usual:
+        setattr(_scheduler.Runner, _RESCHEDULE, _usual.pop())
     if tasks:
         _scheduler.GLOBAL_RUN_CONTEXT.runner.runq.extend(tasks)
 
 
 def _reschedule_or_hold(runner: _scheduler.Runner, task: Task, *next_send: Any) -> None:
-    _reschedule(runner, task, *next_send)
+    _usual[-1](runner, task, *next_send)
     root = _suspended_root(task)
     if root is not None:
         runner.runq.pop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import trio
+from trio._core._run import Runner
 
 from simulator import scheduling, suspension
 from simulator.actions.processes import Crash, Suspend, Wake
@@ -49,6 +50,17 @@ def test_tasks_below_a_suspended_one_wait_and_those_beside_it_do_not() -> None:
 
     scheduling.run(main, seed=1)
     assert woke == [("other", 2), ("child", 5), ("later child", 7)]
+
+
+def test_after_a_suspension_tasks_are_woken_as_before() -> None:
+    async def main() -> None:
+        usual, root = Runner.reschedule, trio.lowlevel.current_task()
+        suspension.suspend(root)
+        assert Runner.reschedule is not usual
+        suspension.resume(root)
+        assert Runner.reschedule is usual
+
+    scheduling.run(main, seed=1)
 
 
 def test_a_task_that_suspends_itself_stops_at_its_next_checkpoint() -> None:
