@@ -287,7 +287,7 @@ class SimulatedCluster(Administered):
 
     async def _until_well(self, within: float) -> None:
         with trio.move_on_after(within):
-            while liveness.faults(self):
+            while not liveness.is_well(self):
                 self._start_what_died()
                 await trio.sleep(POLL_SECONDS * 10)
             return

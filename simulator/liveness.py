@@ -50,20 +50,28 @@ def faults(cluster: CheckedCluster) -> list[str]:
     the settings allow that: it has no leader and no followers, and its reassignment makes no progress. Rows that were
     damaged on purpose have no faults.
     """
+    return list(_visible(cluster)) or list(_memory(cluster)) or cluster.world.safety.lost()
+
+
+def is_well(cluster: CheckedCluster) -> bool:
+    """Return whether a cluster has no `faults`. Looks for the first only, as most looks are too early."""
+    is_disturbed = any(next(found(cluster), None) is not None for found in (_visible, _memory))
+    return not is_disturbed and not cluster.world.safety.lost()
+
+
+def _visible(cluster: CheckedCluster) -> Iterator[str]:
+    """Yield what is wrong with the store, the processes and what brokers believe."""
     exempt = cluster.world.safety.exempt
     assignments = {tp: of for tp, of in cluster.durable.partitions() if not exempt.has_topic(tp.topic)}
     leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}
-    found = [
-        *_processes(cluster),
-        *_partitions(cluster, assignments, leaderships),
-        *_preferred(cluster, assignments, leaderships),
-        *_requests(cluster, leaderships),
-        *_identities(cluster, assignments),
-        *_deletions(cluster),
-        *_strays(cluster, assignments),
-        *_metadata(cluster, assignments, leaderships),
-    ]
-    return found or list(_memory(cluster)) or cluster.world.safety.lost()
+    yield from _processes(cluster)
+    yield from _partitions(cluster, assignments, leaderships)
+    yield from _preferred(cluster, assignments, leaderships)
+    yield from _requests(cluster, leaderships)
+    yield from _identities(cluster, assignments)
+    yield from _deletions(cluster)
+    yield from _strays(cluster, assignments)
+    yield from _metadata(cluster, assignments, leaderships)
 
 
 def _processes(cluster: CheckedCluster) -> Iterator[str]:
