@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from traceback import format_exception_only, walk_tb
-from typing import Final, cast
+from typing import Final
 
-import structlog
-from structlog.typing import BindableLogger
+from transport.log import stand_in
 
 FRAMES: Final = 4
 
@@ -23,12 +22,8 @@ OnFault = Callable[[str], None]
 class _Dropped:
     """A logger that handles only `exception`, and errors about illegal transitions of the state machines."""
 
-    def __init__(self, on_fault: OnFault, **_: object) -> None:
+    def __init__(self, on_fault: OnFault) -> None:
         self._on_fault = on_fault
-
-    def bind(self, **_: object) -> _Dropped:
-        """Return a logger with more context: this one."""
-        return self
 
     def debug(self, event: str, **_: object) -> None:
         """Drop a line."""
@@ -55,15 +50,6 @@ def ignore(text: str) -> None:
     """Drop a fault, too."""
 
 
-@contextmanager
-def quiet_logs(on_fault: OnFault) -> Iterator[None]:
-    """Drop all logs of structlog within the block, and report faults to `on_fault`."""
-    was_configured, before = structlog.is_configured(), structlog.get_config()
-    structlog.configure(wrapper_class=cast("type[BindableLogger]", _Dropped), logger_factory=lambda *_: on_fault)
-    try:
-        yield
-    finally:
-        if was_configured:
-            structlog.configure(**before)
-        else:
-            structlog.reset_defaults()
+def quiet_logs(on_fault: OnFault) -> AbstractContextManager[None]:
+    """Drop the product's log within the block, and report faults to `on_fault`."""
+    return stand_in(_Dropped(on_fault))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from structlog.testing import capture_logs
+
 from controller.model.context import ControllerContext
 from controller.model.facts import ReplicaMoved
 from controller.model.state_machines import ReplicaPhase
@@ -20,3 +23,12 @@ def test_a_transition_that_may_not_be_is_a_fault_and_other_errors_are_not() -> N
     assert faults == [
         "illegal replica transition: partition=orders-0 broker=2 before=NonExistentReplica to=OnlineReplica"
     ]
+
+
+def test_a_log_is_dropped_however_the_program_has_configured_it() -> None:
+    log = get_logger(__name__)
+    with capture_logs() as entries:
+        with quiet_logs(pytest.fail):
+            log.warning("trying again")
+        log.warning("a request failed")
+    assert [entry["event"] for entry in entries] == ["a request failed"]
