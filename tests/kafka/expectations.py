@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from tests.kafka.real_cluster import RealCluster, until
-from tests.kafka.traffic import Written, nodes, read
+from tests.kafka.traffic import Written, read
 
 OFFSETS: Final = "__consumer_offsets"
 _ELECTED: Final = "successfully elected as the controller"
@@ -43,16 +43,6 @@ async def until_elected(cluster: RealCluster, times: int) -> None:
 
     await until(have_logged)
     assert elections(cluster) == times
-
-
-async def until_all_know_all(cluster: RealCluster) -> None:
-    """Wait until each broker has heard from a controller that all are alive: it places replicas on those it knows."""
-
-    async def do_know() -> bool:
-        known = [await nodes(cluster.servers(id_)) for id_ in cluster.brokers]
-        return all(ids >= cluster.brokers.keys() for ids in known)
-
-    await until(do_know)
 
 
 def require_standbys(cluster: RealCluster) -> None:

@@ -57,6 +57,7 @@ async def fill(cluster: RealCluster, topic: str) -> Written:
     """Write large records to a topic."""
     written = Written()
     await trio.to_thread.run_sync(_fill, addresses_of(cluster), topic, written)
+    assert written.errors == []
     return written
 
 

@@ -17,7 +17,7 @@ from tests.kafka.cluster_security import ClusterSecurity
 from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.real_controllers import LISTENERS, RUN, SESSION_MS, RealControllers
 from tests.kafka.releases import brokers_of
-from tests.kafka.traffic import Servers
+from tests.kafka.traffic import Servers, nodes
 from tests.kit.ports import free_ports
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
@@ -116,6 +116,19 @@ class RealCluster:
             return {broker.id for broker in (await self.admin.read_metadata([])).brokers} == set(broker_ids)
 
         await until(are_alive)
+
+    async def until_all_know_all(self) -> None:
+        """Wait until each broker has heard from a controller that all are alive.
+
+        Before that it places no replicas on them, and gives clients no addresses: one whose first answer had none has
+        asked for no producer id within two minutes.
+        """
+
+        async def do_know() -> bool:
+            known = [await nodes(self.servers(id_)) for id_ in self.brokers]
+            return all(ids >= self.brokers.keys() for ids in known)
+
+        await until(do_know)
 
     async def move(self, topic: str, *replicas: int) -> None:
         """Move the first partition of a topic, and wait until that is complete."""
@@ -220,6 +233,7 @@ async def real_cluster(
             cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers, security)
             if is_first:
                 await cluster.until_registered(*broker_ids)
+                await cluster.until_all_know_all()
             yield cluster
     finally:
         for processes in (*(broker.processes for broker in brokers.values()), controllers.processes.values()):

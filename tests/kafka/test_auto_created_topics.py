@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import trio
 
-from tests.kafka.expectations import OFFSETS, require_standbys, until_all_know_all
+from tests.kafka.expectations import OFFSETS, require_standbys
 from tests.kafka.real_cluster import FIRST, RealCluster, until
 from tests.kafka.states import is_gone
 from tests.kafka.traffic import Written, read, write
@@ -41,7 +41,6 @@ async def test_topics_created_while_no_controller_is_alive(cluster: RealCluster)
 
 async def create_without_a_controller(cluster: RealCluster, store: MetadataStore) -> None:
     """Have brokers create topics; the controller that finds them has another id than the one that brokers know."""
-    await until_all_know_all(cluster)
     cluster.controllers.kill(FIRST)
     found: list[bytes] = []
     written: list[Written] = []

@@ -15,7 +15,6 @@ from tests.kafka.expectations import (
     elections,
     require_all_read,
     require_standbys,
-    until_all_know_all,
     until_elected,
 )
 from tests.kafka.real_cluster import FIRST, RealCluster, real_cluster
@@ -86,7 +85,7 @@ async def test_the_office_goes_from_kafka_to_us_and_back(zookeeper: str, tmp_pat
     running = real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release, is_first=False)
     async with running as cluster:
         await until_elected(cluster, 1)
-        await until_all_know_all(cluster)
+        await cluster.until_all_know_all()
         await create_topic(cluster.bootstrap, "orders")
         async with writing(cluster.bootstrap, "orders") as orders:
             await cluster.hand_over("take-over")
