@@ -6,10 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
+from controller.model.namesakes import that_wait
 from controller.model.notable import Notable, judge
 from controller.model.rounds import Rounds, Step, TellMetadata, change, children
 from controller.model.state_machines import PartitionPhase
-from transport.messages import BrokerEndpoint, DescribeClusterResponse, DescribedBroker, MetadataResponse
+from transport.messages import (
+    BrokerEndpoint,
+    DescribeClusterResponse,
+    DescribedBroker,
+    MetadataResponse,
+    WaitingReplica,
+)
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import paths
 
@@ -36,8 +43,15 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
     led = context.leadership
     partitions = [context.describe(tp, leadership=led.get(tp, NEVER_LED)) for tp in context.partitions(topics)]
     partitions += context.describe_deletions(name for name in wanted if name in context.deletions)
-    live, are_kafkas = context.live_brokers(), context.config.kafka
-    return MetadataResponse(context.controller, context.epoch, live, tuple(partitions), are_kafkas=are_kafkas)
+    waiting = tuple(WaitingReplica(*tp, broker_id) for tp, broker_id in that_wait(context) if tp.topic in wanted)
+    return MetadataResponse(
+        context.controller,
+        context.epoch,
+        context.live_brokers(),
+        tuple(partitions),
+        are_kafkas=context.config.kafka,
+        waiting=waiting,
+    )
 
 
 def describe_cluster(context: ControllerContext) -> DescribeClusterResponse:

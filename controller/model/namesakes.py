@@ -28,6 +28,11 @@ def without_waiting(context: ControllerContext, publications: Sequence[Publicati
     return [permitted(item) for item in publications] if waiting else publications
 
 
+def that_wait(context: ControllerContext) -> list[tuple[TopicPartition, int]]:
+    """Return the replicas that wait, in order. An earlier topic may have logs where the later one has no replica."""
+    return sorted((tp, broker_id) for tp, broker_id in context.waiting if broker_id in context.assignment(tp).replicas)
+
+
 def that_waited(context: ControllerContext, strays: Iterable[Stray]) -> list[tuple[TopicPartition, int]]:
     """Return the replicas that waited for the deletion of these strays, which are gone now."""
     if not context.config.kafka:

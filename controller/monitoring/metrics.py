@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from actors import EventStatistics
 from actors.histogram import Histogram
 from controller.model.context import ControllerContext
+from controller.model.namesakes import that_wait
 from controller.model.notable import Notable
 from controller.monitoring.measurements import Measurements
 from controller.monitoring.partition_counts import PartitionCounts
@@ -76,7 +77,7 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     "klamm_stray_replicas": ("Replicas still to be deleted after moves.", lambda c, _p: len(c.strays)),
     "klamm_waiting_replicas": (
         "Replicas that start once their broker has deleted the log of an earlier topic of the same name.",
-        lambda c, _p: len(c.waiting),
+        lambda c, _p: len(that_wait(c)),
     ),
     "klamm_offline_log_dir_replicas": (
         "Replicas of live brokers whose logs cannot be used.",

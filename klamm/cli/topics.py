@@ -18,6 +18,7 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
 from klamm.cli.running import is_given, run, stoppable
+from klamm.cli.waiting_replicas import tell_waiting
 from klamm.interrupts import INTERRUPTED
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
@@ -198,7 +199,8 @@ def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
 @cluster_options
 def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
     """Show the partitions of the topics NAMES, or of all topics."""
-    states = _metadata(cluster, names or None).partitions
+    found = _metadata(cluster, names or None)
+    states = found.partitions
     unknown = sorted(set(names) - {state.topic for state in states})
     if unknown:
         raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
@@ -206,6 +208,7 @@ def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
         print_document([partition_json(state) for state in states], output)
         return
     _print_partitions(sorted(states, key=lambda s: s.tp))
+    tell_waiting(found)
 
 
 def _print_partitions(states: Sequence[PartitionState]) -> None:

@@ -16,10 +16,12 @@ from controller.events import (
     StrayDeletion,
     TopicChange,
 )
+from controller.handlers.metadata import describe_topics
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.deletions import create, deleted, replica, strays
 from tests.kit import kafka_registrations
+from transport.messages import WaitingReplica
 from transport.metadata import NO_LEADER, Listener
 from transport.store import paths
 from transport.store.protocol import Create
@@ -27,15 +29,18 @@ from transport.store.protocol import Create
 LATER = "id-of-a-later-topic"
 
 
-async def recreate(bench: Bench, *, is_kafkas: bool = True) -> None:
-    """Delete a topic of brokers 1 and 2 by hand, create another of that name, and let the controller see it."""
+async def recreate(bench: Bench, *later: int, is_kafkas: bool = True) -> None:
+    """Delete a topic of brokers 1 and 2 by hand, create another of that name, and let the controller see it.
+
+    That one has its replicas on the same brokers, or on others.
+    """
     bench.context.config = ControllerConfig(ENDPOINT.id, kafka=is_kafkas)
     for broker_id in (1, 2) if is_kafkas else ():
         await kafka_registrations.register(bench.store, broker_id, Listener("PLAINTEXT", "h", 9092))
     await bench.start((1, 2), brokers=() if is_kafkas else (1, 2))
     await bench.delete_topic("orders", 1)
     await bench.handle(TopicChange())
-    await create(bench, LATER, 1, 2)
+    await create(bench, LATER, *(later or (1, 2)))
     bench.seen.clear()
     await bench.handle(TopicChange())
 
@@ -73,6 +78,26 @@ async def test_a_broker_that_cannot_delete_leaves_the_others_to_lead(bench: Benc
         await bench.handle(event)
     assert await bench.leader_and_isr() == (2, (2,))
     assert told(bench) == [(2, True)]
+
+
+def waiting(bench: Bench, *names: str) -> tuple[WaitingReplica, ...]:
+    return describe_topics(bench.context, names or None).waiting
+
+
+async def test_administrators_are_told_which_replicas_wait(bench: Bench) -> None:
+    await recreate(bench)
+    both = WaitingReplica("orders", 0, 1), WaitingReplica("orders", 0, 2)
+    assert waiting(bench) == waiting(bench, "orders") == both
+    assert waiting(bench, "payments") == ()
+    await deleted(bench, replica(2))
+    assert waiting(bench) == both[:1]
+    await deleted(bench, replica(1))
+    assert waiting(bench) == ()
+
+
+async def test_a_log_where_the_later_topic_has_no_replica_keeps_none_waiting(bench: Bench) -> None:
+    await recreate(bench, 1)
+    assert waiting(bench) == (WaitingReplica("orders", 0, 1),)
 
 
 async def test_a_replica_that_waits_neither_leads_nor_joins_after_the_leader_has_gone(bench: Bench) -> None:

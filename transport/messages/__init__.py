@@ -17,6 +17,7 @@ from transport.messages.admin import (
     MetadataResponse as MetadataResponse,
     OngoingReassignment as OngoingReassignment,
     ReassignablePartition as ReassignablePartition,
+    WaitingReplica as WaitingReplica,
 )
 from transport.messages.apis import (
     APIS as APIS,

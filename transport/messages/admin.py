@@ -17,11 +17,20 @@ from transport.messages.topics import TopicError
 from transport.metadata import LeaderAndIsr, OfPartition, OfReplicas, ReplicaAssignment, TopicPartition
 
 
+class WaitingReplica(OfPartition, Message, frozen=True):
+    """A replica that starts once its broker has deleted the log of an earlier topic of the same name."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+
 class MetadataResponse(Message, frozen=True):
     """The cluster as the answering node knows it. `controller` is None if the node knows none.
 
     `refused`, since version 1, lists the requested topics that the caller may not describe, each with the reason.
     `are_kafkas`, since version 2, says that the brokers are Apache Kafka's, and speak its protocol.
+    `waiting`, since version 3, lists the replicas that are offline because they wait for a deletion.
     """
 
     controller: BrokerEndpoint | None
@@ -30,6 +39,7 @@ class MetadataResponse(Message, frozen=True):
     partitions: tuple[PartitionState, ...]
     refused: tuple[TopicError, ...] = ()
     are_kafkas: bool = False
+    waiting: tuple[WaitingReplica, ...] = ()
 
 
 class MetadataRequest(Request[MetadataResponse], frozen=True):
