@@ -65,7 +65,7 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
     """Show the settings in effect, and the source of each value."""
     resource = _resource(entity_type, entity_name, default=entity_default)
 
-    [answer] = cluster.ask(lambda admin: admin.describe_configs([resource]))
+    [answer] = cluster.ask_settings(lambda admin: admin.describe_configs([resource]))
     _require_success(answer.error, answer.message)
     shown = [entry for entry in answer.entries if entry.name not in MOVE_SETTINGS]
     rows = [{"name": entry.name, "value": _limit(entry), "source": entry.source} for entry in shown]
@@ -115,7 +115,7 @@ def alter(
         click.echo(f"altered the settings of {_entity(resource)}")
         await _warn_of_absence(admin, resource)
 
-    cluster.ask(work)
+    cluster.ask_settings(work)
 
 
 async def _warn_of_absence(admin: ClusterAdmin, resource: ConfigResource) -> None:

@@ -68,6 +68,34 @@ class Cluster:
         """Open an admin client, and return what `question` returns; errors are reported as by `run`."""
         return run(partial(_answer, self.open_admin, question))
 
+    def ask_settings(self, question: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
+        """Do the same with a client for settings."""
+        return run(partial(_answer, self.open_settings, question))
+
+    @asynccontextmanager
+    async def open_settings(self) -> AsyncIterator[ClusterAdmin]:
+        """Open a client for settings: as `open_admin`, or of Kafka's brokers if a controller of ours governs them."""
+        async with self.open_admin() as admin, self.settings_of(admin) as settings:
+            yield settings
+
+    @asynccontextmanager
+    async def settings_of(self, admin: ClusterAdmin) -> AsyncIterator[ClusterAdmin]:
+        """Give a client for the settings of the cluster of another client.
+
+        Kafka's brokers know more settings than our controller, and have defaults of their own.
+        """
+        found = await admin.read_metadata(()) if isinstance(admin, AdminClient) else None
+        if found is None or not found.are_kafkas:
+            yield admin
+            return
+        from controller.admin.kafka_admin import open_kafka_admin
+
+        if not found.brokers:
+            raise click.ClickException("no broker of Kafka's is alive, and only they tell and take settings")
+        addresses = [(broker.host, broker.port) for broker in found.brokers]
+        async with open_kafka_admin(self.network, addresses, self.timeout) as kafka:
+            yield kafka
+
     def ask_moves(self, question: Callable[[MoveAdmin], Awaitable[T]]) -> T:
         """Do the same with a client for moves."""
         return run(partial(_answer, self.open_moves, question))

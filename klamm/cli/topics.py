@@ -40,6 +40,8 @@ POLL_SECONDS: Final = 0.2
 _SETTINGS_SECONDS: Final = 5.0
 """The most seconds spent on reading the settings of a new topic."""
 
+_UNREAD: Final = (ApiError, ClusterUnreachable, WireError, click.ClickException)
+
 
 @click.group()
 def topic() -> None:
@@ -75,21 +77,18 @@ def create(
     async def work(admin: ClusterAdmin) -> None:
         _require_done((await admin.create_topics([new])).topics)
         click.echo(f"created topic {name}")
-        await _warn_of_too_few(admin, name, min(map(len, assignment), default=replication_factor))
+        await _warn_of_too_few(cluster, admin, name, min(map(len, assignment), default=replication_factor))
 
     cluster.ask(work)
 
 
-async def _warn_of_too_few(admin: ClusterAdmin, name: str, replicas: int) -> None:
+async def _warn_of_too_few(cluster: Cluster, admin: ClusterAdmin, name: str, replicas: int) -> None:
     """Warn if a topic has fewer replicas than min.insync.replicas requires; Kafka creates such a topic too."""
-    resource, settings = ConfigResource(ConfigResourceType.TOPIC, name), {}
+    settings: dict[str, str] = {}
     # The topic has been created, so a failure to read its settings is not reported.
-    with trio.move_on_after(_SETTINGS_SECONDS), suppress(ApiError, ClusterUnreachable, WireError):
-        [answer] = await admin.describe_configs([resource])
-        while answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            await trio.sleep(RETRY_SECONDS)
-            [answer] = await admin.describe_configs([resource])
-        settings = {entry.name: entry.value for entry in answer.entries}
+    with trio.move_on_after(_SETTINGS_SECONDS), suppress(*_UNREAD):
+        async with cluster.settings_of(admin) as reader:
+            settings = await _settings_of(reader, name)
     least = int(settings.get(MIN_INSYNC_REPLICAS, "1"))
     if replicas < least:
         click.echo(
@@ -98,6 +97,16 @@ async def _warn_of_too_few(admin: ClusterAdmin, name: str, replicas: int) -> Non
             f"--entity-name {name} --add-config {MIN_INSYNC_REPLICAS}=...`, or give partitions more replicas",
             err=True,
         )
+
+
+async def _settings_of(admin: ClusterAdmin, name: str) -> dict[str, str]:
+    """Return the settings of a topic, which the cluster may not know yet."""
+    resource = ConfigResource(ConfigResourceType.TOPIC, name)
+    [answer] = await admin.describe_configs([resource])
+    while answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        await trio.sleep(RETRY_SECONDS)
+        [answer] = await admin.describe_configs([resource])
+    return {entry.name: entry.value for entry in answer.entries}
 
 
 def _require_one_way_to_place(replica_assignment: str | None) -> None:
