@@ -263,7 +263,8 @@ def _added(context: ControllerContext, topic: NewPartitions, partitions: Assignm
     first = max(partitions) + 1
     more = topic.count - len(partitions)
     if more <= 0:
-        text = f"topic {topic.name} has {len(partitions)} partitions: ask for more than that, not for {topic.count}"
+        now = f"{len(partitions)} partition{'' if len(partitions) == 1 else 's'}"
+        text = f"topic {topic.name} has {now}: ask for more than that, not for {topic.count}"
         raise Refused(ErrorCode.INVALID_PARTITIONS, text)
     if first != len(partitions):
         text = f"the partitions of topic {topic.name} have gaps: its znode must be repaired first"

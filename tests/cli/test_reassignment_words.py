@@ -93,6 +93,8 @@ def test_a_table_of_80_columns_and_a_sum(capsys: pytest.CaptureFixture[str], mon
         "adding": [4, 5, 6], "removing": [1, 2, 3], "leader": -1, "new_leader": 4, "bytes": 3_600_000_000,
     }  # fmt: skip
     assert document[3]["bytes"] is None
+    print_changes(changes[1:2], "table")
+    assert "\n1 partition: 0 to move, 1 to reorder, 0 with nothing to do\n" in capsys.readouterr().out
 
 
 @pytest.mark.requirement("A3")

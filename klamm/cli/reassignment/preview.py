@@ -167,10 +167,9 @@ def print_changes(planned: Sequence[ChangePreview], output: str) -> None:
     copied = [change.bytes for change in planned]
     known = sum(bytes_ for bytes_ in copied if bytes_ != UNKNOWN)
     unknown = sum(bytes_ == UNKNOWN for bytes_ in copied)
-    click.echo(
-        f"{len(planned):,} partitions: {kinds.count('move'):,} to move, {kinds.count('order'):,} to reorder, "
-        f"{kinds.count('none'):,} with nothing to do"
-    )
+    moved, ordered, kept = (kinds.count(kind) for kind in ("move", "order", "none"))
+    all_ = f"{len(planned):,} partition{'' if len(planned) == 1 else 's'}"
+    click.echo(f"{all_}: {moved:,} to move, {ordered:,} to reorder, {kept:,} with nothing to do")
     click.echo(f"To copy: {_amount(known, unknown)}")
     click.echo("Nothing was changed: this was a dry run.")
 
