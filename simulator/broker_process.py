@@ -151,6 +151,7 @@ class BrokerProcess(Process):
         self.disk.mend()
 
     async def _serve(self, host: Host) -> None:
+        self.disk.begin()
         world, settings = self._world, self._world.settings
         config = BrokerConfig(
             self.id,

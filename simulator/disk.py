@@ -136,7 +136,7 @@ class Disk:
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()
         self._failed_in_this_life: dict[int, None] = {}
-        """The directories that failed since the broker's process started, mended or not."""
+        """The directories that have not worked all the time since the broker's process started, mended or not."""
 
         self._disowned: set[TopicPartition] = set()
         """The partitions whose logs the broker's process has called unusable, although they work."""
@@ -148,7 +148,7 @@ class Disk:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether no directory has failed since the broker's process started, mended or not."""
+        """Whether all directories work, and have worked since the broker's process started."""
         return not self._failed and not self._failed_in_this_life
 
     # --- for the broker -----------------------------------------------------------------------------------------
@@ -241,6 +241,10 @@ class Disk:
     def disown(self, tp: TopicPartition) -> None:
         """Record that the broker calls a partition's log unusable: until its next process, controllers believe it."""
         self._disowned.add(tp)
+
+    def begin(self) -> None:
+        """Note which directories do not work as the broker's process starts: it leaves them alone until its end."""
+        self._failed_in_this_life = dict(self._failed)
 
     def cut(self) -> None:
         """Close the open logs of the broker's process, which died. Their contents stay for the next process."""

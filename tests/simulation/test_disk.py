@@ -158,3 +158,23 @@ def test_a_topic_of_the_longest_name_lives_a_whole_life() -> None:
             assert all(not process.disk.logs for process in cluster.brokers.values())
 
     scheduling.run(run, seed=1)
+
+
+async def test_a_directory_that_failed_before_the_process_started_is_not_in_use_until_the_next_one(disk: Disk) -> None:
+    disk.fail(TP.partition % DIRECTORIES)
+    disk.cut()
+    disk.begin()
+    disk.mend()
+    assert not disk.is_in_use
+    assert not disk.is_healthy(TP)
+    disk.cut()
+    disk.begin()
+    assert disk.is_in_use
+    assert disk.is_healthy(TP)
+
+
+def test_a_log_that_is_not_there_may_be_in_a_failed_directory(disk: Disk) -> None:
+    elsewhere = TopicPartition("new", TP.partition + 1)
+    assert disk.is_healthy(elsewhere)
+    disk.fail(TP.partition % DIRECTORIES)
+    assert not disk.is_healthy(elsewhere)
