@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
 
 import trio
 from attrs import field, frozen
@@ -13,10 +11,7 @@ from transport.errors import ApiError
 from transport.kafka.volume import Volume
 from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir
 from transport.network import Network
-from transport.wire import Connection, WireError, open_connection
-
-if TYPE_CHECKING:
-    from transport.kafka.log_dirs import LogDirsConnection
+from transport.wire import WireError, open_connection
 
 
 @frozen
@@ -42,12 +37,12 @@ async def ask_log_dirs(
     """Ask brokers, each on its own connection, and return the answers by id; none takes longer than `timeout` s."""
     answers: dict[int, BrokerLogDirs] = {}
 
+    describe = _of_kafkas if are_kafkas else _of_ours
+
     async def ask(broker: BrokerEndpoint) -> None:
-        opening = _opening(network, broker, timeout, are_kafkas=are_kafkas)
         try:
             with trio.fail_after(timeout):
-                async with opening as connection:
-                    answers[broker.id] = BrokerLogDirs((await connection.call(request, timeout=timeout)).log_dirs)
+                answers[broker.id] = await describe(network, broker, request, timeout)
         except (ApiError, WireError) as error:
             answers[broker.id] = BrokerLogDirs(fault=str(error))
         except trio.TooSlowError:
@@ -59,11 +54,20 @@ async def ask_log_dirs(
     return dict(sorted(answers.items()))
 
 
-def _opening(
-    network: Network, broker: BrokerEndpoint, seconds: float, *, are_kafkas: bool
-) -> AbstractAsyncContextManager[Connection | LogDirsConnection]:
-    if not are_kafkas:
-        return open_connection(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
+async def _of_ours(
+    network: Network, broker: BrokerEndpoint, request: DescribeLogDirsRequest, seconds: float
+) -> BrokerLogDirs:
+    opening = open_connection(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
+    async with opening as connection:
+        return BrokerLogDirs((await connection.call(request, timeout=seconds)).log_dirs)
+
+
+async def _of_kafkas(
+    network: Network, broker: BrokerEndpoint, request: DescribeLogDirsRequest, seconds: float
+) -> BrokerLogDirs:
     from transport.kafka.log_dirs import open_log_dirs  # noqa: PLC0415  the messages of Kafka take long to import
 
-    return open_log_dirs(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
+    opening = open_log_dirs(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
+    async with opening as connection:
+        answer, volumes = await connection.describe(request, timeout=seconds)
+    return BrokerLogDirs(answer.log_dirs, volumes=volumes)

@@ -19,6 +19,7 @@ from transport.kafka.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, LogDir, LogDirReplica, ReassignablePartition
 from transport.metadata import TopicPartition
 from transport.store.memory import MemoryZooKeeper
@@ -29,7 +30,7 @@ def told(size: int) -> kafka.DescribeLogDirsResponse:
     logs = DescribeLogDirsPartition(0, size, 2), DescribeLogDirsPartition(0, 1, 9, is_future_key=True)
     failed = DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, "/failed")
     return kafka.DescribeLogDirsResponse(
-        results=(DescribeLogDirsResult(0, "/data", (DescribeLogDirsTopic(TP.topic, logs),)), failed)
+        results=(DescribeLogDirsResult(0, "/data", (DescribeLogDirsTopic(TP.topic, logs),), 100, 40), failed)
     )
 
 
@@ -83,7 +84,8 @@ async def test_an_administrator_reads_the_directories_of_kafkas_brokers(
         await until(lambda: service.office is not None and len(service.office.context.brokers) == 2)
         async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
             described = await admin.describe_log_dirs([1, 2, 3])
-        assert described[1] == BrokerLogDirs(describe_log_dirs_answer(told(800)).log_dirs)
+        volumes = {"/data": Volume(100, 40), "/failed": Volume()}
+        assert described[1] == BrokerLogDirs(describe_log_dirs_answer(told(800)).log_dirs, volumes=volumes)
         assert "our principal needs Describe on the cluster" in described[2].fault
         assert described[3].fault == "broker 3 is not alive"
         nursery.cancel_scope.cancel()

@@ -14,6 +14,7 @@ from transport.kafka.client import KafkaConnection
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.messages.describe_log_dirs_request import DescribableLogDirTopic
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResult
+from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
 from transport.network import Network
 
@@ -28,10 +29,21 @@ class LogDirsConnection:
 
     async def call(self, request: DescribeLogDirsRequest, *, timeout: float) -> DescribeLogDirsResponse:  # noqa: ASYNC109
         """Return the log directories of a broker. Raises ApiError if it refuses; see also `KafkaConnection.send`."""
+        answer, _ = await self.describe(request, timeout=timeout)
+        return answer
+
+    async def describe(
+        self,
+        request: DescribeLogDirsRequest,
+        *,
+        timeout: float,  # noqa: ASYNC109  as for all requests
+    ) -> tuple[DescribeLogDirsResponse, dict[str, Volume]]:
+        """Return the same, with the file system of each directory by its path. Raises as `call` does."""
         version = self.connection.version_of(kafka.DescribeLogDirsRequest)
         asked = describe_log_dirs(request)
         answer = await self.connection.send(asked, kafka.DescribeLogDirsResponse, version, timeout=timeout)
-        return describe_log_dirs_answer(answer)
+        volumes = {one.log_dir: Volume(one.total_bytes, one.usable_bytes) for one in answer.results}
+        return describe_log_dirs_answer(answer), volumes
 
 
 @asynccontextmanager
