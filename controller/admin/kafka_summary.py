@@ -20,7 +20,6 @@ from transport.messages import (
     DescribeClusterResponse,
     DescribedBroker,
     MetadataResponse,
-    PartitionState,
 )
 from transport.metadata import LEADER_DURING_DELETE
 from transport.wire import UnsupportedApi
@@ -77,13 +76,8 @@ def counted(found: MetadataResponse, least: Mapping[str, int]) -> DescribeCluste
         topics_being_deleted=len({state.topic for state in found.partitions} - topics),
         partitions=len(kept),
         offline=sum(state.leader < 0 for state in kept),
-        under_replicated=sum(_lacks(state) for state in kept),
+        under_replicated=sum(state.is_under_replicated for state in kept),
         under_min_isr=sum(len(state.isr) < least[state.topic] for state in kept) if is_known else UNKNOWN,
         without_preferred_leader=sum(state.leader != state.replicas[0] for state in kept if state.replicas),
         being_reassigned=sum(state.is_being_reassigned for state in kept),
     )
-
-
-def _lacks(state: PartitionState) -> bool:
-    """Return whether a replica is missing from the ISR; those that a reassignment adds need not be there yet."""
-    return not set(state.origin_replicas) <= set(state.isr)

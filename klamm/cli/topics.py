@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 import trio
+from msgspec.structs import replace
 
 from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
 from controller.admin.cluster_admin import ClusterAdmin
@@ -18,6 +19,14 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
 from klamm.cli.running import is_given, run, stoppable
+from klamm.cli.topic_filters import (
+    Lack,
+    exclude_internal_option,
+    lack_options,
+    lacking,
+    none_lacks,
+    without_internal,
+)
 from klamm.cli.waiting_replicas import tell_waiting
 from klamm.interrupts import INTERRUPTED
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
@@ -60,6 +69,7 @@ def topic() -> None:
     help="The brokers of each partition, preferred leader first, instead of the counts.",
 )
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if there is such a topic, and leave it as it is.")
 @cluster_options
 def create(
     cluster: Cluster,
@@ -68,6 +78,7 @@ def create(
     replication_factor: int,
     replica_assignment: str | None,
     configs: tuple[str, ...],
+    if_not_exists: bool,
 ) -> None:
     """Create the topic NAME."""
     _require_one_way_to_place(replica_assignment)
@@ -75,7 +86,11 @@ def create(
     new = NewTopic(name, partitions, replication_factor, assignment, _parse_configs(configs))
 
     async def work(admin: ClusterAdmin) -> None:
-        _require_done((await admin.create_topics([new])).topics)
+        [outcome] = (await admin.create_topics([new])).topics
+        if if_not_exists and outcome.error is ErrorCode.TOPIC_ALREADY_EXISTS:
+            click.echo(f"topic {name} exists already")
+            return
+        _require_done([outcome])
         click.echo(f"created topic {name}")
         await _warn_of_too_few(cluster, admin, name, min(map(len, assignment), default=replication_factor))
 
@@ -132,6 +147,11 @@ def _parse_config(value: str) -> tuple[str, str]:
     return name.strip(), setting
 
 
+_if_exists: Final = click.option(
+    "--if-exists", is_flag=True, help="Succeed if there is no such topic, and leave it out."
+)
+
+
 @topic.command(name="add-partitions")
 @click.argument("name", type=TOPIC)
 @click.option("--partitions", required=True, type=COUNT, help="The new total number of partitions.")
@@ -140,12 +160,19 @@ def _parse_config(value: str) -> tuple[str, str]:
     metavar="1:2:3,4:5:6",
     help="The brokers of each new partition, preferred leader first.",
 )
+@_if_exists
 @cluster_options
-def add_partitions(cluster: Cluster, name: str, partitions: int, replica_assignment: str | None) -> None:
+def add_partitions(
+    cluster: Cluster, name: str, partitions: int, replica_assignment: str | None, if_exists: bool
+) -> None:
     """Add partitions to the topic NAME. Keys may then map to other partitions; existing records stay in place."""
     more = NewPartitions(name, partitions, _parse_assignment(replica_assignment))
 
-    _require_done(cluster.ask(lambda admin: admin.create_partitions([more])).topics)
+    [outcome] = cluster.ask(lambda admin: admin.create_partitions([more])).topics
+    if if_exists and outcome.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        click.echo(f"there is no topic {name}")
+        return
+    _require_done([outcome])
     click.echo(f"topic {name} has {partitions} partitions")
 
 
@@ -168,11 +195,13 @@ def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
 
 
 @topic.command(name="list")
+@exclude_internal_option
 @output_option
 @cluster_options
-def list_(cluster: Cluster, output: str) -> None:
+def list_(cluster: Cluster, output: str, exclude_internal: bool) -> None:
     """List the topics."""
-    rows = list_topics(_metadata(cluster, None).partitions)
+    states = cluster.ask(lambda admin: admin.read_metadata()).partitions
+    rows = list_topics(without_internal(states) if exclude_internal else states)
     if output == "table":
         print_topics(rows)
     else:
@@ -204,20 +233,38 @@ def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
 
 @topic.command()
 @click.argument("names", nargs=-1, type=TOPIC)
+@lack_options
+@exclude_internal_option
+@_if_exists
 @output_option
 @cluster_options
-def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
+def describe(
+    cluster: Cluster,
+    names: tuple[str, ...],
+    lack: Lack | None,
+    exclude_internal: bool,
+    if_exists: bool,
+    output: str,
+) -> None:
     """Show the partitions of the topics NAMES, or of all topics."""
-    found = _metadata(cluster, names or None)
-    states = found.partitions
-    unknown = sorted(set(names) - {state.topic for state in states})
-    if unknown:
-        raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
+
+    async def work(admin: ClusterAdmin) -> MetadataResponse:
+        found = await admin.read_metadata(names or None)
+        unknown = sorted(set(names) - {state.topic for state in found.partitions})
+        if unknown and not if_exists:
+            raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
+        states = found.partitions if lack is None else await lacking(cluster, admin, found, lack)
+        shown = without_internal(states) if exclude_internal else states
+        return replace(found, partitions=tuple(sorted(shown, key=lambda s: s.tp)))
+
+    found = cluster.ask(work)
     if output != "table":
-        print_document([partition_json(state) for state in states], output)
-        return
-    _print_partitions(sorted(states, key=lambda s: s.tp))
-    tell_waiting(found)
+        print_document([partition_json(state) for state in found.partitions], output)
+    elif lack is not None and not found.partitions:
+        click.echo(none_lacks(lack))
+    else:
+        _print_partitions(found.partitions)
+        tell_waiting(found)
 
 
 def _print_partitions(states: Sequence[PartitionState]) -> None:
@@ -232,26 +279,27 @@ def _print_partitions(states: Sequence[PartitionState]) -> None:
     print_table([*columns, "adding", "removing"] if moving else columns, rows)
 
 
-def _metadata(cluster: Cluster, names: tuple[str, ...] | None) -> MetadataResponse:
-    return cluster.ask(lambda admin: admin.read_metadata(names))
-
-
 @topic.command()
 @click.argument("names", nargs=-1, required=True, type=TOPIC)
 @click.option("--no-wait", is_flag=True, help="Return as soon as the deletion is certain to happen.")
+@_if_exists
 @cluster_options
-def delete(cluster: Cluster, names: tuple[str, ...], no_wait: bool) -> None:
+def delete(cluster: Cluster, names: tuple[str, ...], no_wait: bool, if_exists: bool) -> None:
     """Delete the topics NAMES. Wait until no broker has any of their data."""
-    sys.exit(run(partial(_delete, cluster, tuple(dict.fromkeys(names)), waits=not no_wait)))
+    named = tuple(dict.fromkeys(names))
+    sys.exit(run(partial(_delete, cluster, named, waits=not no_wait, if_exists=if_exists)))
 
 
-async def _delete(cluster: Cluster, names: Sequence[str], *, waits: bool) -> int:
+async def _delete(cluster: Cluster, names: Sequence[str], *, waits: bool, if_exists: bool) -> int:
     async with cluster.open_admin() as admin:
         results = (await admin.delete_topics(names)).topics
-        refused = [result for result in results if result.error is not ErrorCode.NONE]
+        absent = [one for one in results if if_exists and one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        for result in absent:
+            click.echo(f"there is no topic {result.name}")
+        refused = [one for one in results if one.error is not ErrorCode.NONE and one not in absent]
         for result in refused:
             click.echo(f"{result.name}: refused: {result.message or result.error.name}", err=True)
-        begun = [result.name for result in results if result not in refused]
+        begun = [result.name for result in results if result.error is ErrorCode.NONE]
         left: list[str] = []
         if waits and begun:
             read = partial(admin.read_metadata, begun)

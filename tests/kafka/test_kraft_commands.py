@@ -106,12 +106,26 @@ async def live_on_one(shell: Shell) -> None:
     found = await rows(shell, "cluster", "describe")
     assert (found["controller"], found["partitions"], found["under_min_isr"]) == (1, 4, 4)
     assert await shell("reassignment", "list") == "no reassignment is in progress\n"
+    await use_filters(shell)
     dump = json.loads(await shell("state", "dump"))
     assert [row["bytes"] for row in dump["partitions"]] == [0] * 4
     assert sum(one["total_bytes"] > one["usable_bytes"] > 0 for one in dump["brokers"][0]["log_dirs"]) == 2
     assert await shell("topic", "delete", "orders") == "deleted topic orders\n"
     refusal = await shell("topic", "describe", "orders", fails=True)
     assert refusal == "Error: there is no topic orders: see `klamm topic list`\n"
+
+
+async def use_filters(shell: Shell) -> None:
+    """List the partitions of a topic whose replica is fewer than it should have in sync."""
+    short = await rows(shell, "topic", "describe", "--under-min-isr-partitions", "--exclude-internal")
+    assert [(row["topic"], row["partition"]) for row in short] == [("orders", number) for number in range(4)]
+    for flag in ("--under-replicated-partitions", "--unavailable-partitions", "--at-min-isr-partitions"):
+        assert await rows(shell, "topic", "describe", flag) == []
+    assert await shell("topic", "create", "orders", "--if-not-exists") == "topic orders exists already\n"
+    assert await shell("topic", "delete", "nowhere", "--if-exists") == "there is no topic nowhere\n"
+    assert await shell("topic", "add-partitions", "nowhere", "--partitions", "2", "--if-exists") == (
+        "there is no topic nowhere\n"
+    )
 
 
 @pytest.mark.soak

@@ -96,6 +96,11 @@ class PartitionState(OfPartition, OfReplicas, Message, frozen=True):
             offline_replicas,
         )
 
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica is missing from the ISR; those that a reassignment adds need not be there yet."""
+        return not set(self.origin_replicas) <= set(self.isr)
+
 
 class BrokerEndpoint(Message, frozen=True):
     """The address of a broker or a controller."""

@@ -1,0 +1,119 @@
+"""The filters of Kafka's kafka-topics: partitions that lack something, and topics without Kafka's own.
+
+A filter asks no more of a cluster than its kind can tell: metadata, and min.insync.replicas of the topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
+from functools import wraps
+from typing import Final
+
+import click
+
+from controller.admin.cluster_admin import ClusterAdmin
+from klamm.cli.connect import Cluster
+from klamm.cli.running import with_options
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
+from transport.errors import ApiError, ErrorCode
+from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
+from transport.metadata import LEADER_DURING_DELETE
+
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""The topics of Kafka's own, which it tells from others by their names."""
+
+
+class Lack(Enum):
+    """What a partition may lack; the value is the name of the option, and of what is listed."""
+
+    REPLICAS = "under-replicated-partitions"
+    LEADER = "unavailable-partitions"
+    MIN_ISR = "under-min-isr-partitions"
+    SPARE_REPLICAS = "at-min-isr-partitions"
+
+
+_HELP: Final = {
+    Lack.REPLICAS: "Only partitions of which a replica is not in sync.",
+    Lack.LEADER: "Only partitions without a live leader.",
+    Lack.MIN_ISR: "Only partitions with fewer replicas in sync than min.insync.replicas.",
+    Lack.SPARE_REPLICAS: "Only partitions with just min.insync.replicas replicas in sync.",
+}
+_NONE_LACKS: Final = {
+    Lack.REPLICAS: "no partition is under-replicated",
+    Lack.LEADER: "no partition is unavailable",
+    Lack.MIN_ISR: "no partition is under its min.insync.replicas",
+    Lack.SPARE_REPLICAS: "no partition is at its min.insync.replicas",
+}
+
+
+def none_lacks(lack: Lack) -> str:
+    """Return the line for a list without partitions."""
+    return _NONE_LACKS[lack]
+
+
+def lack_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add a flag for each kind of lack; the command receives the one given as `lack`, or None."""
+
+    @wraps(command)
+    def with_lack(**options: object) -> None:
+        given = [lack for lack in Lack if options.pop(lack.name.lower())]
+        if len(given) > 1:
+            names = " and ".join(f"--{lack.value}" for lack in given)
+            raise click.UsageError(f"{names} are different lists: ask for one at a time")
+        command(lack=given[0] if given else None, **options)
+
+    flags = [click.option(f"--{lack.value}", lack.name.lower(), is_flag=True, help=_HELP[lack]) for lack in Lack]
+    return with_options(with_lack, flags)
+
+
+exclude_internal_option: Final = click.option(
+    "--exclude-internal", is_flag=True, help="Leave out the topics of Kafka's own, such as __consumer_offsets."
+)
+"""The option that leaves out the topics of Kafka's own."""
+
+
+def without_internal(states: Iterable[PartitionState]) -> list[PartitionState]:
+    """Return the partitions of topics that are not Kafka's own."""
+    return [state for state in states if state.topic not in _INTERNAL]
+
+
+async def lacking(
+    cluster: Cluster, admin: ClusterAdmin, metadata: MetadataResponse, lack: Lack
+) -> list[PartitionState]:
+    """Return the partitions that lack something; those being deleted lack nothing.
+
+    Raises ApiError if the settings of a topic that has to be judged by them may not be read.
+    """
+    kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
+    if lack is Lack.REPLICAS:
+        return [state for state in kept if state.is_under_replicated]
+    if lack is Lack.LEADER:
+        live = {broker.id for broker in metadata.brokers}
+        return [state for state in kept if state.leader not in live]
+    async with cluster.settings_of(admin) as settings:
+        least = await _least_isrs(settings, {state.topic for state in kept})
+    # A topic that is missing has been deleted meanwhile.
+    judged = [state for state in kept if state.topic in least]
+    return [state for state in judged if _is_short(state, least, lack)]
+
+
+def _is_short(state: PartitionState, least: Mapping[str, int], lack: Lack) -> bool:
+    spare = len(state.isr) - least[state.topic]
+    return spare < 0 if lack is Lack.MIN_ISR else spare == 0
+
+
+async def _least_isrs(admin: ClusterAdmin, topics: Collection[str]) -> dict[str, int]:
+    """Return min.insync.replicas of topics. Raises ApiError unless a topic is gone."""
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(topics)]
+    found: dict[str, int] = {}
+    for one in await admin.describe_configs(resources) if resources else ():
+        if one.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        values = [entry.value for entry in one.entries if entry.name == MIN_INSYNC_REPLICAS]
+        if one.error is not ErrorCode.NONE or not values:
+            name = one.resource.name
+            why = one.message or one.error.name
+            raise ApiError(one.error, f"{MIN_INSYNC_REPLICAS} of topic {name} is not known: {why}")
+        found[one.resource.name] = int(values[0])
+    return found
