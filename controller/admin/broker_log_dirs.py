@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import trio
 from attrs import field, frozen
 
 from transport.errors import ApiError
-from transport.kafka.volume import Volume
-from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir
+from transport.kafka.volume import ToldLogDir, Volume
+from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir, LogDirReplica
 from transport.network import Network
 from transport.wire import WireError, open_connection
 
@@ -18,12 +18,23 @@ from transport.wire import WireError, open_connection
 class BrokerLogDirs:
     """A broker's log directories as it described them, or in `fault` why there is no answer.
 
-    `volumes` has what is known of the file system of each directory, by its path: Kafka's brokers tell it.
+    `volumes` has what is known of the file system of each directory, by its path, and `futures` the logs that are on
+    their way to it from another directory of the broker: Kafka's brokers tell these.
     """
 
     log_dirs: tuple[LogDir, ...] = ()
     fault: str = ""
     volumes: Mapping[str, Volume] = field(factory=dict)
+    futures: Mapping[str, tuple[LogDirReplica, ...]] = field(factory=dict)
+
+    @classmethod
+    def of(cls, told: Sequence[ToldLogDir]) -> BrokerLogDirs:
+        """Return what a broker of Kafka's told."""
+        return cls(
+            tuple(one.log_dir for one in told),
+            volumes={one.log_dir.path: one.volume for one in told},
+            futures={one.log_dir.path: one.futures for one in told if one.futures},
+        )
 
 
 async def ask_log_dirs(
@@ -37,12 +48,12 @@ async def ask_log_dirs(
     """Ask brokers, each on its own connection, and return the answers by id; none takes longer than `timeout` s."""
     answers: dict[int, BrokerLogDirs] = {}
 
-    describe = _of_kafkas if are_kafkas else _of_ours
+    ask_one = _ask_kafkas if are_kafkas else _ask_ours
 
     async def ask(broker: BrokerEndpoint) -> None:
         try:
             with trio.fail_after(timeout):
-                answers[broker.id] = await describe(network, broker, request, timeout)
+                answers[broker.id] = await ask_one(network, broker, request, timeout)
         except (ApiError, WireError) as error:
             answers[broker.id] = BrokerLogDirs(fault=str(error))
         except trio.TooSlowError:
@@ -54,7 +65,7 @@ async def ask_log_dirs(
     return dict(sorted(answers.items()))
 
 
-async def _of_ours(
+async def _ask_ours(
     network: Network, broker: BrokerEndpoint, request: DescribeLogDirsRequest, seconds: float
 ) -> BrokerLogDirs:
     opening = open_connection(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
@@ -62,12 +73,11 @@ async def _of_ours(
         return BrokerLogDirs((await connection.call(request, timeout=seconds)).log_dirs)
 
 
-async def _of_kafkas(
+async def _ask_kafkas(
     network: Network, broker: BrokerEndpoint, request: DescribeLogDirsRequest, seconds: float
 ) -> BrokerLogDirs:
     from transport.kafka.log_dirs import open_log_dirs  # noqa: PLC0415  the messages of Kafka take long to import
 
     opening = open_log_dirs(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
     async with opening as connection:
-        answer, volumes = await connection.describe(request, timeout=seconds)
-    return BrokerLogDirs(answer.log_dirs, volumes=volumes)
+        return BrokerLogDirs.of(await connection.ask(request, timeout=seconds))

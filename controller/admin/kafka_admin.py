@@ -87,10 +87,9 @@ class KafkaAdmin:
             except WireError as error:
                 answers[broker_id] = BrokerLogDirs(fault=str(error))
             else:
-                volumes = {one.path: volume for one, volume in told}
                 # Releases before 2.8 refuse by telling of no directory.
-                fault = "" if told else f"broker {broker_id} tells of no log directory: {LOG_DIRS_NEED}"
-                answers[broker_id] = BrokerLogDirs(tuple(one for one, _ in told), fault, volumes)
+                refused = BrokerLogDirs(fault=f"broker {broker_id} tells of no log directory: {LOG_DIRS_NEED}")
+                answers[broker_id] = BrokerLogDirs.of(told) if told else refused
 
         async with trio.open_nursery() as nursery:
             for broker_id in wanted:

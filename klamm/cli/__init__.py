@@ -26,6 +26,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
     "leader": ("klamm.cli.leaders:leader", "Elect leaders."),
     "config": ("klamm.cli.configs:config", "Describe and change settings of topics and brokers."),
+    "log-dirs": ("klamm.cli.log_dirs:log_dirs", "Describe the log directories of brokers."),
     "plan": ("klamm.cli.planning:plan", "Plan large moves of replicas, in memory or on Spark."),
     "produce": ("klamm.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("klamm.cli.data:consume", "Print records as lines."),

@@ -30,7 +30,7 @@ from transport.kafka.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from transport.kafka.schema import Message
-from transport.kafka.volume import Volume
+from transport.kafka.volume import ToldLogDir, Volume
 from transport.messages import (
     UNKNOWN,
     AlterableConfig,
@@ -156,8 +156,8 @@ def test_settings_have_their_sources_and_secrets_no_value() -> None:
 def test_a_log_directory_has_its_volume() -> None:
     results = DescribeLogDirsResult(0, "/a", (), 100, 40), DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, "/b")
     assert read(reading.log_dirs(None), kafka.DescribeLogDirsResponse(results=results)) == (
-        (LogDir("/a", ErrorCode.NONE, ()), Volume(100, 40)),
-        (LogDir("/b", ErrorCode.KAFKA_STORAGE_ERROR, ()), Volume(UNKNOWN, UNKNOWN)),
+        ToldLogDir(LogDir("/a", ErrorCode.NONE, ()), Volume(100, 40)),
+        ToldLogDir(LogDir("/b", ErrorCode.KAFKA_STORAGE_ERROR, ())),
     )
 
 

@@ -107,6 +107,11 @@ async def live_on_one(shell: Shell) -> None:
     assert (found["controller"], found["partitions"], found["under_min_isr"]) == (1, 4, 4)
     assert await shell("reassignment", "list") == "no reassignment is in progress\n"
     await use_filters(shell)
+    [broker] = await rows(shell, "log-dirs", "describe", "--topic-list", "orders")
+    logs = [log for one in broker["log_dirs"] for log in one["logs"]]
+    assert sorted((log["partition"], log["bytes"], log["is_future"]) for log in logs) == [
+        (number, 0, False) for number in range(4)
+    ]
     dump = json.loads(await shell("state", "dump"))
     assert [row["bytes"] for row in dump["partitions"]] == [0] * 4
     assert sum(one["total_bytes"] > one["usable_bytes"] > 0 for one in dump["brokers"][0]["log_dirs"]) == 2

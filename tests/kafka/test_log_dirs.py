@@ -12,17 +12,19 @@ from tests.kafka.test_kafka_node import KAFKA, TP, create_topic
 from tests.kit.service import Controllers, until
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
-from transport.kafka.log_dirs import describe_log_dirs, describe_log_dirs_answer
+from transport.kafka.log_dirs import describe_log_dirs, told_log_dirs
 from transport.kafka.messages.describe_log_dirs_request import DescribableLogDirTopic
 from transport.kafka.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from transport.kafka.volume import Volume
+from transport.kafka.volume import ToldLogDir, Volume
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, LogDir, LogDirReplica, ReassignablePartition
 from transport.metadata import TopicPartition
 from transport.store.memory import MemoryZooKeeper
+
+DISK = Volume(100, 40)
 
 
 def told(size: int) -> kafka.DescribeLogDirsResponse:
@@ -41,16 +43,17 @@ def test_requests_are_grouped_by_topic() -> None:
 
 
 def test_a_log_is_told_of_once_and_a_failed_directory_with_its_error() -> None:
-    assert describe_log_dirs_answer(told(5)).log_dirs == (
-        LogDir("/data", ErrorCode.NONE, (LogDirReplica(TP.topic, "", 0, 5, UNKNOWN, 2),)),
-        LogDir("/failed", ErrorCode.KAFKA_STORAGE_ERROR, ()),
+    moving = LogDirReplica(TP.topic, "", 0, 1, UNKNOWN, 9)
+    assert told_log_dirs(told(5)) == (
+        ToldLogDir(LogDir("/data", ErrorCode.NONE, (LogDirReplica(TP.topic, "", 0, 5, UNKNOWN, 2),)), DISK, (moving,)),
+        ToldLogDir(LogDir("/failed", ErrorCode.KAFKA_STORAGE_ERROR, ())),
     )
 
 
 def test_a_refusal_says_what_is_needed() -> None:
     refused = kafka.DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     with pytest.raises(ApiError, match="our principal needs Describe on the cluster"):
-        describe_log_dirs_answer(refused)
+        told_log_dirs(refused)
 
 
 async def test_a_move_between_kafkas_brokers_has_progress(controllers: Controllers, memory: MemoryZooKeeper) -> None:
@@ -84,8 +87,7 @@ async def test_an_administrator_reads_the_directories_of_kafkas_brokers(
         await until(lambda: service.office is not None and len(service.office.context.brokers) == 2)
         async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
             described = await admin.describe_log_dirs([1, 2, 3])
-        volumes = {"/data": Volume(100, 40), "/failed": Volume()}
-        assert described[1] == BrokerLogDirs(describe_log_dirs_answer(told(800)).log_dirs, volumes=volumes)
+        assert described[1] == BrokerLogDirs.of(told_log_dirs(told(800)))
         assert "our principal needs Describe on the cluster" in described[2].fault
         assert described[3].fault == "broker 3 is not alive"
         nursery.cancel_scope.cancel()

@@ -14,7 +14,7 @@ from transport.kafka.client import KafkaConnection
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.messages.describe_log_dirs_request import DescribableLogDirTopic
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResult
-from transport.kafka.volume import Volume
+from transport.kafka.volume import ToldLogDir, Volume
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
 from transport.network import Network
 
@@ -29,21 +29,14 @@ class LogDirsConnection:
 
     async def call(self, request: DescribeLogDirsRequest, *, timeout: float) -> DescribeLogDirsResponse:  # noqa: ASYNC109
         """Return the log directories of a broker. Raises ApiError if it refuses; see also `KafkaConnection.send`."""
-        answer, _ = await self.describe(request, timeout=timeout)
-        return answer
+        told = await self.ask(request, timeout=timeout)
+        return DescribeLogDirsResponse(tuple(one.log_dir for one in told))
 
-    async def describe(
-        self,
-        request: DescribeLogDirsRequest,
-        *,
-        timeout: float,  # noqa: ASYNC109  as for all requests
-    ) -> tuple[DescribeLogDirsResponse, dict[str, Volume]]:
-        """Return the same, with the file system of each directory by its path. Raises as `call` does."""
+    async def ask(self, request: DescribeLogDirsRequest, *, timeout: float) -> tuple[ToldLogDir, ...]:  # noqa: ASYNC109
+        """Return the same with all that the broker tells of them."""
         version = self.connection.version_of(kafka.DescribeLogDirsRequest)
         asked = describe_log_dirs(request)
-        answer = await self.connection.send(asked, kafka.DescribeLogDirsResponse, version, timeout=timeout)
-        volumes = {one.log_dir: Volume(one.total_bytes, one.usable_bytes) for one in answer.results}
-        return describe_log_dirs_answer(answer), volumes
+        return told_log_dirs(await self.connection.send(asked, kafka.DescribeLogDirsResponse, version, timeout=timeout))
 
 
 @asynccontextmanager
@@ -67,18 +60,23 @@ def describe_log_dirs(request: DescribeLogDirsRequest) -> kafka.DescribeLogDirsR
     return kafka.DescribeLogDirsRequest(topics=tuple(topics))
 
 
-def describe_log_dirs_answer(answer: kafka.DescribeLogDirsResponse) -> DescribeLogDirsResponse:
+def told_log_dirs(answer: kafka.DescribeLogDirsResponse) -> tuple[ToldLogDir, ...]:
     """Return the answer of a broker, which does not tell ids and ends of logs. Raises ApiError if it refused."""
     if answer.error_code != ErrorCode.NONE:
         raise ApiError(ErrorCode(answer.error_code), LOG_DIRS_NEED)
-    dirs = [LogDir(one.log_dir, ErrorCode(one.error_code), tuple(_replicas(one))) for one in answer.results]
-    return DescribeLogDirsResponse(tuple(dirs))
+    return tuple(map(_told, answer.results))
 
 
-def _replicas(result: DescribeLogDirsResult) -> Iterator[LogDirReplica]:
+def _told(result: DescribeLogDirsResult) -> ToldLogDir:
+    log_dir = LogDir(result.log_dir, ErrorCode(result.error_code), tuple(_replicas(result, are_futures=False)))
+    volume = Volume(result.total_bytes, result.usable_bytes)
+    return ToldLogDir(log_dir, volume, tuple(_replicas(result, are_futures=True)))
+
+
+def _replicas(result: DescribeLogDirsResult, *, are_futures: bool) -> Iterator[LogDirReplica]:
+    """Yield logs; one that is being moved to another directory of the broker is there twice, once as a future one."""
     for topic in result.topics:
         for log in topic.partitions:
-            # A log that is being moved to another directory of the broker is there twice.
-            if not log.is_future_key:
+            if log.is_future_key is are_futures:
                 size, lag = log.partition_size, log.offset_lag
                 yield LogDirReplica(topic.name, "", log.partition_index, size, UNKNOWN, lag)

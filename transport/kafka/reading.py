@@ -12,14 +12,14 @@ from typing import Final
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.calls import Call, fault_of, require_success
-from transport.kafka.log_dirs import describe_log_dirs, describe_log_dirs_answer
+from transport.kafka.log_dirs import describe_log_dirs, told_log_dirs
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.describe_quorum_request import PartitionData, TopicData
 from transport.kafka.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from transport.kafka.messages.metadata_request import MetadataRequestTopic
 from transport.kafka.messages.metadata_response import MetadataResponseTopic
-from transport.kafka.volume import HIDDEN, Volume
+from transport.kafka.volume import HIDDEN, ToldLogDir
 from transport.messages import (
     UNKNOWN,
     BrokerEndpoint,
@@ -27,7 +27,6 @@ from transport.messages import (
     ConfigResource,
     ConfigResourceType,
     DescribeLogDirsRequest,
-    LogDir,
     MetadataResponse,
     PartitionState,
     ResourceConfigs,
@@ -178,16 +177,7 @@ def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
 # --- log directories --------------------------------------------------------------------------------------------
 
 
-LogDirs = tuple[tuple[LogDir, Volume], ...]
-
-
-def log_dirs(partitions: Sequence[TopicPartition] | None) -> Call[LogDirs]:
+def log_dirs(partitions: Sequence[TopicPartition] | None) -> Call[tuple[ToldLogDir, ...]]:
     """Ask a broker for its log directories, with all logs or those of the partitions named."""
     named = DescribeLogDirsRequest(None if partitions is None else tuple(partitions))
-    return Call.of(describe_log_dirs(named), kafka.DescribeLogDirsResponse, _log_dirs)
-
-
-def _log_dirs(answer: kafka.DescribeLogDirsResponse) -> LogDirs:
-    described = describe_log_dirs_answer(answer).log_dirs
-    volumes = (Volume(one.total_bytes, one.usable_bytes) for one in answer.results)
-    return tuple(zip(described, volumes, strict=True))
+    return Call.of(describe_log_dirs(named), kafka.DescribeLogDirsResponse, told_log_dirs)

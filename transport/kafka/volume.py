@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
-from transport.messages import UNKNOWN
+from transport.messages import UNKNOWN, LogDir, LogDirReplica
 
 HIDDEN: Final = "(hidden)"
 """The value of a setting that Kafka keeps to itself, such as a password."""
@@ -18,3 +18,15 @@ class Volume:
 
     total: int = UNKNOWN
     usable: int = UNKNOWN
+
+
+@frozen
+class ToldLogDir:
+    """A log directory as a broker of Kafka's tells of it.
+
+    `futures` has the logs that are on their way to this directory from another one of the broker (KIP-113).
+    """
+
+    log_dir: LogDir
+    volume: Volume = Volume()
+    futures: tuple[LogDirReplica, ...] = ()

@@ -1,0 +1,148 @@
+"""`klamm log-dirs`: the log directories of brokers, as Kafka's kafka-log-dirs shows them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import click
+from attrs import frozen
+
+from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.move_admin import MoveAdmin
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.names import broker_ids, check_text
+from klamm.cli.output import print_document, print_table
+from klamm.cli.units import size
+from transport.errors import ErrorCode
+from transport.kafka.volume import Volume
+from transport.messages import UNKNOWN, LogDir, LogDirReplica
+
+_DIRECTORY_COLUMNS: Final = ("broker", "directory", "logs", "size", "future logs", "total", "free", "error")
+_LOG_COLUMNS: Final = ("broker", "directory", "topic", "partition", "size", "lag", "future")
+
+
+@click.group(name="log-dirs")
+def log_dirs() -> None:
+    """Describe the log directories of brokers."""
+
+
+@log_dirs.command()
+@click.option("--broker-list", metavar="1,2", help="Only these brokers; without it, all that are alive.")
+@click.option("--topic-list", metavar="NAMES", help="The logs of these topics, such as orders,clicks, one by one.")
+@output_option
+@cluster_options
+def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None, output: str) -> None:
+    """Show the log directories of brokers, with their disks, or the logs of some topics.
+
+    A future log is on its way to its directory from another one of the same broker. Only Kafka's brokers tell of future
+    logs and disks. JSON and YAML have each log.
+    """
+    ids, topics = _ids(broker_list), _topics(topic_list)
+    found = cluster.ask_moves(lambda admin: _read(admin, ids, topics))
+    if output != "table":
+        print_document([_document(broker, told) for broker, told in found.items()], output)
+    elif topics is not None:
+        print_table(_LOG_COLUMNS, list(_log_rows(found)))
+    else:
+        print_table(_DIRECTORY_COLUMNS, list(_directory_rows(found)))
+    silent = {broker: told.fault for broker, told in found.items() if told.fault}
+    for broker, fault in silent.items():
+        name = f"broker {broker}"
+        click.echo(fault if fault.startswith(name) else f"{name}: {fault}", err=True)
+    sys.exit(1 if silent else 0)
+
+
+def _ids(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    ids = broker_ids(text)
+    if ids is None:
+        raise click.BadParameter(f"{text!r} is not a list of broker ids such as 1,2", param_hint="--broker-list")
+    return tuple(sorted(set(ids)))
+
+
+def _topics(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    check_text(text, "--topic-list")
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if "" in names:
+        raise click.BadParameter(f"{text!r} is not a list of topics such as orders,clicks", param_hint="--topic-list")
+    return names
+
+
+async def _read(admin: MoveAdmin, ids: Sequence[int] | None, topics: Sequence[str] | None) -> dict[int, BrokerLogDirs]:
+    """Ask brokers for their logs. Raises click.ClickException if there is no topic of a name."""
+    known = await admin.read_metadata(topics or ())
+    unknown = sorted(set(topics or ()) - {state.topic for state in known.partitions})
+    if unknown:
+        raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
+    wanted = [broker.id for broker in known.brokers] if ids is None else ids
+    partitions = None if topics is None else sorted(state.tp for state in known.partitions)
+    return await admin.describe_log_dirs(wanted, partitions)
+
+
+@frozen
+class _Log:
+    """A log in a directory."""
+
+    told: LogDirReplica
+    is_future: bool
+
+
+def _logs(told: BrokerLogDirs, one: LogDir) -> list[_Log]:
+    """Return the logs of a directory in order, those that are on their way to it after those that are there."""
+    futures = told.futures.get(one.path, ())
+    logs = [*(_Log(log, is_future=False) for log in one.replicas), *(_Log(log, is_future=True) for log in futures)]
+    return sorted(logs, key=lambda log: (log.told.tp, log.is_future))
+
+
+def _directory_rows(found: Mapping[int, BrokerLogDirs]) -> Iterator[tuple[object, ...]]:
+    for broker, told in found.items():
+        for one in told.log_dirs:
+            volume, error = told.volumes.get(one.path, Volume()), _error(one)
+            used = size(sum(log.size for log in one.replicas)) if error is None else None
+            disk = (size(volume.total), size(volume.usable))
+            yield broker, one.path, len(one.replicas), used, len(told.futures.get(one.path, ())), *disk, error
+
+
+def _log_rows(found: Mapping[int, BrokerLogDirs]) -> Iterator[tuple[object, ...]]:
+    for broker, told in found.items():
+        for one in told.log_dirs:
+            for log in _logs(told, one):
+                entry, is_future = log.told, "yes" if log.is_future else "no"
+                yield broker, one.path, *entry.tp, size(entry.size), _known(entry.offset_lag), is_future
+
+
+def _document(broker: int, told: BrokerLogDirs) -> dict[str, Any]:
+    dirs = [_directory(one, told.volumes.get(one.path, Volume()), _logs(told, one)) for one in told.log_dirs]
+    return {"broker": broker, "fault": told.fault or None, "log_dirs": dirs}
+
+
+def _directory(one: LogDir, volume: Volume, logs: Iterable[_Log]) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "error": _error(one),
+        "total_bytes": _known(volume.total),
+        "usable_bytes": _known(volume.usable),
+        "logs": [
+            {
+                "topic": log.told.topic,
+                "partition": log.told.partition,
+                "bytes": log.told.size,
+                "offset_lag": _known(log.told.offset_lag),
+                "is_future": log.is_future,
+            }
+            for log in logs
+        ],
+    }
+
+
+def _error(one: LogDir) -> str | None:
+    return None if one.error is ErrorCode.NONE else one.error.name
+
+
+def _known(number: int) -> int | None:
+    return None if number == UNKNOWN else number
