@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Final
 
 from attrs import define
@@ -20,9 +22,10 @@ from simulator.safety.invariants import Violation
 DIED: Final = "a run comes to its end"
 """The invariant that a run violates if its process dies."""
 
-_JOIN_SECONDS = 5.0
+_JOIN_SECONDS: Final = 5.0
 
-_context = get_context("spawn")
+_THREADS: Final = Path("/proc/self/task")
+"""Where Linux lists the threads of a process; other systems do not have it."""
 
 
 @define(eq=False)
@@ -38,8 +41,13 @@ class Worker:
     @classmethod
     def started(cls, work: int | RunPlan) -> Worker:
         """Start a process with its first run."""
-        ours, theirs = _context.Pipe()
-        process = _context.Process(target=_serve, args=(theirs,), daemon=True)
+        forks = _may_fork()
+        context: SpawnContext | ForkContext = get_context("fork") if forks else get_context("spawn")
+        if not forks:
+            # It would be started with the first child, and unblock SIGINT.
+            resource_tracker.ensure_running()
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, ours if forks else None), daemon=True)
         with _without_sigint():
             process.start()
         theirs.close()
@@ -74,11 +82,17 @@ class Worker:
         self.process.join()
 
 
+def _may_fork() -> bool:
+    """Return whether a child may begin as a copy of this process, which spares it a second of imports.
+
+    It may not where another thread could hold a lock at that moment.
+    """
+    return _THREADS.exists() and len(list(_THREADS.iterdir())) == 1
+
+
 @contextmanager
 def _without_sigint() -> Iterator[None]:
     """Block SIGINT in children started in the block: Ctrl-C reaches the whole group, and we end our children."""
-    # Starting the tracker unblocks SIGINT. The first child would start it, so start it before SIGINT is blocked.
-    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -86,9 +100,11 @@ def _without_sigint() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, parents_end: Connection | None) -> None:
     gc.freeze()
-    # The child ends with its parent, however the parent ends.
+    # The child ends with its parent, however the parent ends, so nobody else may keep the parent's end open.
+    if parents_end is not None:
+        parents_end.close()
     with suppress(EOFError, OSError):
         while True:
             work: int | RunPlan = pipe.recv()

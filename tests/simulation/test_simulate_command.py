@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -190,9 +191,8 @@ def wait_for_workers(process: subprocess.Popen[str], count: int) -> list[int]:
     """Wait until the child processes that execute runs exist; return their ids."""
     while process.poll() is None:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        found = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-        if len(found) == count:
-            return found
+        if len(children) == count:
+            return [int(child) for child in children]
         time.sleep(0.01)
     raise AssertionError(process.communicate())
 
@@ -213,6 +213,17 @@ def test_ctrl_c_ends_random_runs_and_their_processes() -> None:
     assert re.fullmatch(r"interrupted after \d+ of 1,000,000 runs, during \d+(, \d+)*\n", said)
     assert " of them different, 0 failed" in printed
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_processes_do_not_outlive_a_command_that_is_killed() -> None:
+    with running("--seeds", "1..1000000") as process:
+        workers = [os.pidfd_open(worker) for worker in wait_for_workers(process, len(os.sched_getaffinity(0)))]
+        process.kill()
+        # Each ends with the run that it is in the middle of.
+        assert all(select.select([worker], [], [], WITHIN)[0] for worker in workers)
+    for worker in workers:
+        os.close(worker)
 
 
 @pytest.mark.usefixtures("two_cores")
