@@ -27,6 +27,11 @@ STARTING_SECONDS: Final = 3.0
 class AdminClient(ActiveController):
     """Describes and changes a cluster. Open one with `open_admin`."""
 
+    @property
+    def keeps_records(self) -> bool:
+        """Whether the cluster keeps what was before a move."""
+        return True
+
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
 

@@ -49,6 +49,11 @@ class KafkaAdmin:
     _deleted: dict[str, tuple[messages.PartitionState, ...]] = field(factory=dict, init=False)
     """The topics that were deleted here, as they were before."""
 
+    @property
+    def keeps_records(self) -> bool:
+        """Whether the cluster keeps what was before a move."""
+        return False
+
     # --- reading ------------------------------------------------------------------------------------------------
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:

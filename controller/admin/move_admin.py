@@ -19,6 +19,10 @@ from transport.metadata import TopicPartition
 class MoveAdmin(Protocol):
     """The interface used by the commands for moves; see `AdminClient` for the details, and `ZnodeMoves`."""
 
+    @property
+    def keeps_records(self) -> bool:
+        """Whether the cluster keeps what was before a move: the order of replicas, and who throttles what."""
+
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
     ) -> AlterPartitionReassignmentsResponse:

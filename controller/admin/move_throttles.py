@@ -15,6 +15,7 @@ from typing import Final
 from attrs import frozen
 
 from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.move_record import Pairs
 from transport.dynamic_configs import (
     FOLLOWER_RATE_BEFORE_MOVES,
     FOLLOWER_REPLICAS_OF_MOVES,
@@ -39,9 +40,6 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 
 NONE_BEFORE: Final = "-1"
-
-Pairs = frozenset[tuple[int, int]]
-"""Replicas of a topic: a partition's number and a broker's id."""
 
 
 @frozen
@@ -86,12 +84,12 @@ async def throttle(
 ) -> None:
     """Throttle moves to `rate` bytes per second, before they begin or in progress. Raises ApiError, WireError."""
     wanted = replicas_of(states, targets)
-    topics = await _own(admin, _topics({topic for found in wanted.values() for topic in found}))
-    brokers = await _own(
-        admin, _brokers({b for found in wanted.values() for pairs in found.values() for _, b in pairs})
+    topics = await own_settings(admin, topics_named({topic for found in wanted.values() for topic in found}))
+    brokers = await own_settings(
+        admin, brokers_of({b for found in wanted.values() for pairs in found.values() for _, b in pairs})
     )
-    changes = [_slowed(resource, own, wanted, rate) for resource, own in brokers.items()]
-    await _alter(admin, [*changes, *(_named(resource, own, wanted) for resource, own in topics.items())])
+    changes = [slowed(resource, own, wanted, rate) for resource, own in brokers.items()]
+    await alter(admin, [*changes, *(_named(resource, own, wanted) for resource, own in topics.items())])
 
 
 async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
@@ -99,34 +97,34 @@ async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
     ongoing = await admin.list_partition_reassignments()
     moving = {move.tp for move in ongoing}
     ended = frozenset(over) - moving
-    topics = await _own(admin, _topics({tp.topic for tp in ended | moving}))
+    topics = await own_settings(admin, topics_named({tp.topic for tp in ended | moving}))
     gone = [_unnamed(resource, own, ended) for resource, own in topics.items()]
     brokers = {broker.id for broker in (await admin.read_metadata(())).brokers}
-    brokers |= {b for own in topics.values() for side in (LEADERS, FOLLOWERS) for _, b in _pairs(own, side)}
-    free = [_restored(r, own, topics, moving) for r, own in (await _own(admin, _brokers(brokers))).items()]
+    brokers |= {b for own in topics.values() for side in (LEADERS, FOLLOWERS) for _, b in pairs_of_moves(own, side)}
+    free = [restored(r, own, topics, moving) for r, own in (await own_settings(admin, brokers_of(brokers))).items()]
     changes = [change for change in (*gone, *free) if change.configs]
-    await _alter(admin, changes)
+    await alter(admin, changes)
     return bool(changes)
 
 
 # --- the alterations: pure --------------------------------------------------------------------------------------
 
-_Own = Mapping[str, str]
+Own = Mapping[str, str]
 """A topic's or broker's settings by name."""
 
 
-def _slowed(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic], rate: int) -> AlterConfigsResource:
+def slowed(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic], rate: int) -> AlterConfigsResource:
     """Set a broker's rates, and record those that it had before the first of the current moves."""
     configs = []
     for side, topics in wanted.items():
         if any(b == int(resource.name) for pairs in topics.values() for _, b in pairs):
-            configs.append(_set(side.rate, str(rate)))
+            configs.append(set_to(side.rate, str(rate)))
             if side.rate_before not in own:
-                configs.append(_set(side.rate_before, own.get(side.rate, NONE_BEFORE)))
+                configs.append(set_to(side.rate_before, own.get(side.rate, NONE_BEFORE)))
     return AlterConfigsResource(resource, tuple(configs))
 
 
-def _named(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic]) -> AlterConfigsResource:
+def _named(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic]) -> AlterConfigsResource:
     """Add replicas to a topic's throttled ones, and record those that were not among them before."""
     configs = []
     for side, topics in wanted.items():
@@ -137,17 +135,17 @@ def _named(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic]) 
     return AlterConfigsResource(resource, tuple(configs))
 
 
-def _unnamed(resource: ConfigResource, own: _Own, ended: Collection[TopicPartition]) -> AlterConfigsResource:
+def _unnamed(resource: ConfigResource, own: Own, ended: Collection[TopicPartition]) -> AlterConfigsResource:
     configs = []
     for side in (LEADERS, FOLLOWERS):
-        over = frozenset(pair for pair in _pairs(own, side) if TopicPartition(resource.name, pair[0]) in ended)
+        over = frozenset(pair for pair in pairs_of_moves(own, side) if TopicPartition(resource.name, pair[0]) in ended)
         if over:
             configs += _merged(side, ConfigOperation.SUBTRACT, over)
     return AlterConfigsResource(resource, tuple(configs))
 
 
-def _restored(
-    resource: ConfigResource, own: _Own, topics: Mapping[ConfigResource, _Own], moving: Collection[TopicPartition]
+def restored(
+    resource: ConfigResource, own: Own, topics: Mapping[ConfigResource, Own], moving: Collection[TopicPartition]
 ) -> AlterConfigsResource:
     """Restore a broker's earlier rates on each side on which no move in progress throttles its replicas."""
     configs = []
@@ -156,20 +154,21 @@ def _restored(
         in_use = {
             broker
             for topic, settings in topics.items()
-            for partition, broker in _pairs(settings, side)
+            for partition, broker in pairs_of_moves(settings, side)
             if TopicPartition(topic.name, partition) in moving
         }
         if before is None or int(resource.name) in in_use:
             continue
-        configs.append(_delete(side.rate_before))
+        configs.append(delete(side.rate_before))
         if before != NONE_BEFORE:
-            configs.append(_set(side.rate, before))
+            configs.append(set_to(side.rate, before))
         elif side.rate in own:
-            configs.append(_delete(side.rate))
+            configs.append(delete(side.rate))
     return AlterConfigsResource(resource, tuple(configs))
 
 
-def _pairs(own: _Own, side: Side) -> Pairs:
+def pairs_of_moves(own: Own, side: Side) -> Pairs:
+    """Return the throttled replicas of a topic that moves have added."""
     return parse_replicas(own.get(side.replicas_of_moves, "")) or frozenset()
 
 
@@ -178,22 +177,26 @@ def _merged(side: Side, operation: ConfigOperation, pairs: Pairs) -> list[Altera
     return [AlterableConfig(name, operation, text) for name in (side.replicas, side.replicas_of_moves)]
 
 
-def _set(name: str, value: str) -> AlterableConfig:
+def set_to(name: str, value: str) -> AlterableConfig:
+    """Return the change that sets a setting."""
     return AlterableConfig(name, ConfigOperation.SET, value)
 
 
-def _delete(name: str) -> AlterableConfig:
+def delete(name: str) -> AlterableConfig:
+    """Return the change that deletes a setting."""
     return AlterableConfig(name, ConfigOperation.DELETE)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------
 
 
-def _topics(names: Iterable[str]) -> list[ConfigResource]:
+def topics_named(names: Iterable[str]) -> list[ConfigResource]:
+    """Return the resources of topics, in the order of their names."""
     return [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(names)]
 
 
-def _brokers(ids: Iterable[int]) -> list[ConfigResource]:
+def brokers_of(ids: Iterable[int]) -> list[ConfigResource]:
+    """Return the resources of brokers, in the order of their ids."""
     return [ConfigResource(ConfigResourceType.BROKER, str(id_)) for id_ in sorted(ids)]
 
 
@@ -201,7 +204,9 @@ _IS_GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.BRO
 _OWN_SOURCES: Final = frozenset({"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"})
 
 
-async def _own(admin: ClusterAdmin, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
+async def own_settings(
+    admin: ClusterAdmin, resources: Sequence[ConfigResource]
+) -> dict[ConfigResource, dict[str, str]]:
     """Return the own settings of topics and brokers; deleted ones are left out, as nothing remains to be removed."""
     found = await admin.describe_configs(resources) if resources else ()
     for item in found:
@@ -214,7 +219,8 @@ async def _own(admin: ClusterAdmin, resources: Sequence[ConfigResource]) -> dict
     }
 
 
-async def _alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource]) -> None:
+async def alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource]) -> None:
+    """Make changes, if there are any. Raises ApiError for the first that is refused."""
     wanted = [change for change in changes if change.configs]
     for outcome in await admin.incremental_alter_configs(wanted) if wanted else ():
         if outcome.error is not ErrorCode.NONE:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka import jars
+from tests.kafka import jars, kraft_cluster
 from tests.kafka.real_cluster import RealCluster, real_cluster
 from tests.kafka.releases import OLDER, RELEASES, require_jars
 
@@ -19,6 +19,12 @@ def kafka_jars() -> Path:
     if found is None:
         pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
     return found
+
+
+@pytest.fixture
+def needs_kraft() -> None:
+    """Skip the test without the jars of KRaft's release."""
+    require_jars(kraft_cluster.RELEASE)
 
 
 @pytest.fixture(params=RELEASES)

@@ -67,12 +67,6 @@ def require(release: str) -> None:
         pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {release}")
 
 
-@pytest.fixture
-def needs_kraft() -> None:
-    """Skip the test without the jars of KRaft's release."""
-    require(RELEASE)
-
-
 async def rows(shell: Shell, *words: str) -> Any:
     """Return what a command prints as JSON."""
     return json.loads(await shell(*words, "-o", "json"))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
+import trio
 from attrs import define, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
-from controller.admin.moves import MoveStatus, MoveWatch, waits_for
+from controller.admin.move_record import out_of_order
+from controller.admin.moves import POLL_SECONDS, MoveStatus, MoveWatch, waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
-from klamm.cli.reassignment.files import json_file, read_targets
+from klamm.cli.reassignment.files import MoveFile, Targets, json_file, read_document
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, report
+from klamm.cli.reassignment.record_file import RecordFile
 from klamm.cli.reassignment.views import Naming, naming_options
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
@@ -25,12 +29,20 @@ from transport.errors import ErrorCode
 from transport.messages import PartitionError, ReassignablePartition
 from transport.metadata import TopicPartition
 
+ORDER_SECONDS: Final = 10.0
+"""The time for brokers to show a new order of replicas."""
+
 
 @frozen
 class Options:
-    """The moves to cancel, and the options for it."""
+    """The moves to cancel, and the options for it.
+
+    `before` has the replicas before the moves as far as a plan tells them, `record` what `execute` has recorded.
+    """
 
     partitions: tuple[TopicPartition, ...]
+    before: Targets
+    record: RecordFile | None
     naming: Naming
     waits: bool
     output: str
@@ -40,15 +52,25 @@ class Options:
 @json_file(required=False)
 @naming_options
 @click.option("--all", "every", is_flag=True, help="Cancel all moves in progress.")
+@click.option(
+    "--plan",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The file that `execute` was given, if it is another one: the record beside it tells what to restore.",
+)
 @click.option("--no-wait", is_flag=True, help="Return as soon as the cancels are certain to happen.")
 @output_option
 @cluster_options
-def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, every: bool, no_wait: bool) -> None:
+def cancel(
+    cluster: Cluster, file: Path | None, naming: Naming, plan: Path | None, output: str, *, every: bool, no_wait: bool
+) -> None:
     """Cancel moves. Wait until the partitions have their original replicas again."""
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
-    partitions = () if file is None else tuple(read_targets(file))
-    sys.exit(cluster.ask_moves(partial(_cancel, options=Options(partitions, naming, not no_wait, output))))
+    document = MoveFile({}, {}) if file is None else read_document(file)
+    executed = plan or file
+    record = None if executed is None else RecordFile(executed)
+    options = Options(tuple(document.targets), document.starts, record, naming, not no_wait, output)
+    sys.exit(cluster.ask_moves(partial(_cancel, options=options)))
 
 
 async def _cancel(admin: MoveAdmin, options: Options) -> int:
@@ -57,16 +79,25 @@ async def _cancel(admin: MoveAdmin, options: Options) -> int:
         click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
         report((), options.output)
         return int(options.naming.topic is not None)
-    cancelling = Cancelling(admin, partitions)
+    cancelling = Cancelling(admin, partitions, _orders(admin, options))
     await cancelling.begin()
     interrupted = options.waits and await stoppable(cancelling.wait)
+    await cancelling.restore_order()
     outcomes = await cancelling.outcomes()
     good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
-    await throttling.end(admin, partitions)
+    await throttling.end(admin, partitions, options.record)
     report(outcomes, options.output, *good)
     if all(item.outcome in good for item in outcomes):
         return 0
     return INTERRUPTED if interrupted else 1
+
+
+def _orders(admin: MoveAdmin, options: Options) -> Targets:
+    """Return the replicas in the order in which they are to be again, where a cluster does not know it."""
+    if admin.keeps_records:
+        return {}
+    record = None if options.record is None else options.record.read()
+    return options.before if record is None else {**options.before, **record.replicas}
 
 
 async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
@@ -78,10 +109,14 @@ async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition
 
 @define
 class Cancelling:
-    """Partitions whose moves are cancelled, so that their original replicas are restored."""
+    """Partitions whose moves are cancelled, so that their original replicas are restored.
+
+    Kafka restores them in another order: `orders` has the original one, as far as it is known.
+    """
 
     admin: MoveAdmin
     partitions: Sequence[TopicPartition]
+    orders: Targets = field(factory=dict)
     _refused: list[PartitionOutcome] = field(factory=list)
     _watch: MoveWatch | None = None
 
@@ -94,9 +129,14 @@ class Cancelling:
         except OutcomeUnknown as error:
             click.echo(f"{error}: checking the cluster", err=True)
             answered = tuple(PartitionError(*tp) for tp in self.partitions)
-        begun = {}
+        begun: dict[TopicPartition, tuple[int, ...]] = {}
+        is_over = {item.tp for item in answered if item.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
+        cancelled_before = await self._out_of_order(is_over)
         for item in answered:
             tp = item.tp
+            if tp in cancelled_before:
+                begun[tp] = cancelled_before[tp]
+                continue
             if item.error is ErrorCode.NONE:
                 begun[tp] = under_way[tp].origin_replicas if tp in under_way else ()
                 continue
@@ -109,6 +149,43 @@ class Cancelling:
         """Show the progress until all partitions are restored."""
         if self._watch is not None and self._watch.targets:
             await show_until_over(self._watch)
+
+    async def restore_order(self) -> None:
+        """Give replicas that are restored their original order, if it is known and not theirs."""
+        if self._watch is None:
+            return
+        wrong = await self._out_of_order(self._watch.targets)
+        if not wrong:
+            return
+        wanted = [ReassignablePartition(tp.topic, tp.partition, order) for tp, order in wrong.items()]
+        try:
+            answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
+        except OutcomeUnknown as error:
+            click.echo(f"{error}: checking the cluster", err=True)
+            answered = ()
+        for item in answered:
+            if item.error is not ErrorCode.NONE:
+                text = item.message or item.error.name
+                click.echo(f"{item.tp}: the order {list(wrong[item.tp])} is not restored: {text}", err=True)
+        await self._until_shown([item.tp for item in answered if item.error is ErrorCode.NONE])
+        # What it has seen are the replicas in the other order.
+        self._watch = MoveWatch(self.admin, self._watch.targets)
+
+    async def _until_shown(self, partitions: Collection[TopicPartition]) -> None:
+        """Wait until brokers show the original order, for a limited time: they learn it after the controller."""
+        deadline = trio.current_time() + ORDER_SECONDS
+        while True:
+            if not await self._out_of_order(partitions) or trio.current_time() >= deadline:
+                return
+            await trio.sleep(POLL_SECONDS)
+
+    async def _out_of_order(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+        """Return those partitions that have their original replicas in another order, and the original one."""
+        orders = {tp: self.orders[tp] for tp in partitions if tp in self.orders}
+        if not orders:
+            return {}
+        states = (await self.admin.read_metadata(sorted({tp.topic for tp in orders}))).partitions
+        return out_of_order(states, orders)
 
     async def outcomes(self) -> list[PartitionOutcome]:
         """Return the outcome for each partition that was part of the request."""

@@ -16,6 +16,7 @@ from attrs import define, evolve, field, frozen
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
+from controller.admin.move_record import MoveRecord, replicas_before
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output_files import is_stream, write_output
@@ -23,6 +24,7 @@ from klamm.cli.reassignment import preview, throttling
 from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.record_file import Keeping, RecordFile
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
@@ -122,6 +124,8 @@ class Execution:
     _is_answered: bool = False
     _watch: MoveWatch = field(init=False)
     _cancelling: Cancelling | None = None
+    _keeping: Keeping | None = None
+    """The record of what was before, in clusters that do not keep it."""
 
     async def prepare(self) -> None:
         """Check every target before any move begins; show the changes, or write the rollback."""
@@ -140,6 +144,7 @@ class Execution:
             preview.print_changes(planned, self.options.output)
             self.exit_code = 0
         else:
+            self._keeping = self._recorded()
             try:
                 # Opening a pipe blocks until something reads it.
                 await trio.to_thread.run_sync(self._write_rollback, abandon_on_cancel=True)
@@ -156,8 +161,21 @@ class Execution:
         if stale and not self.options.forced:
             raise click.ClickException(preview.stale_refusal(stale))
 
+    def _recorded(self) -> Keeping | None:
+        """Return the record of what is there, or was before an earlier execution. Raises click.ClickException."""
+        if self.admin.keeps_records:
+            return None
+        file = RecordFile(self.options.file)
+        earlier = file.read() or MoveRecord()
+        states = preview.states_of(self._before)
+        replicas = {**earlier.replicas, **replicas_before(states, self.targets, earlier.replicas)}
+        return Keeping(file, evolve(earlier, replicas=replicas), needs_place=self.options.throttle is not None)
+
     def _write_rollback(self) -> None:
-        text = encode_targets(preview.rollback(self._before, self.targets))
+        origins = preview.rollback(self._before, self.targets)
+        if self._keeping is not None:
+            origins = {tp: self._keeping.record.replicas[tp] for tp in origins}
+        text = encode_targets(origins)
         file = self.options.rollback_file
         # With JSON or YAML, stdout carries only the document.
         to_stderr = self.options.output != "table"
@@ -178,7 +196,10 @@ class Execution:
         self._watch = MoveWatch(self.admin, self.targets)
         wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in self.targets.items()]
         if self.options.throttle is not None:
-            await throttling.begin(self.admin, self._before.partitions, self.targets, self.options.throttle)
+            states, rate = self._before.partitions, self.options.throttle
+            await throttling.begin(self.admin, states, self.targets, rate, self._keeping)
+        elif self._keeping is not None:
+            self._keeping.keep(self._keeping.record)
         try:
             answer = await self.admin.alter_partition_reassignments(wanted)
         except OutcomeUnknown as error:
@@ -198,29 +219,41 @@ class Execution:
         if not left:
             return
         click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops waiting", err=True)
-        self._cancelling = Cancelling(self.admin, left)
+        orders = {} if self._keeping is None else self._keeping.record.replicas
+        self._cancelling = Cancelling(self.admin, left, orders)
         try:
             await self._cancelling.begin()
         except CANNOT_SEE as error:
             click.echo(f"not cancelled: {error}", err=True)
         else:
             await self._cancelling.wait()
+            await self._cancelling.restore_order()
 
     async def report(self) -> int:
         """Report the outcome of each move; return the exit code."""
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
         # Throttles are removed first: printing fails if the reader of the output is gone.
-        if self.options.throttle is not None:
-            await throttling.end(self.admin, list(self.targets))
+        await self._end_throttle()
         report(outcomes, self.options.output, MoveOutcome.COMPLETE, MoveOutcome.BEGUN)
         self._suggest_election(outcomes)
         in_progress = any(item.outcome in {MoveOutcome.IN_PROGRESS, MoveOutcome.BEGUN} for item in outcomes)
-        if self.options.throttle is not None and in_progress:
+        if self._throttles and in_progress:
             click.echo(
                 "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end", err=True
             )
         return int(any(item.outcome not in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN} for item in outcomes))
+
+    @property
+    def _throttles(self) -> bool:
+        """Whether this or an earlier execution of the file throttles its moves."""
+        return self.options.throttle is not None or (self._keeping is not None and self._keeping.record.throttles)
+
+    async def _end_throttle(self) -> None:
+        if self._keeping is not None and self._keeping.is_kept:
+            await throttling.end(self.admin, list(self.targets), self._keeping.file)
+        elif self.options.throttle is not None:
+            await throttling.end(self.admin, list(self.targets))
 
     def _suggest_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
         """Print how to elect the first of the new replicas of partitions that keep another leader."""

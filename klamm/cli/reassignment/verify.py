@@ -14,6 +14,7 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import Targets, json_file, read_targets
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.record_file import RecordFile
 from klamm.cli.reassignment.throttling import preserve_option
 
 
@@ -27,13 +28,13 @@ def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: boo
 
     Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
-    outcomes = cluster.ask_moves(partial(_verify, targets=read_targets(file), lifts=not preserve_throttles))
+    outcomes = cluster.ask_moves(partial(_verify, file=file, targets=read_targets(file), lifts=not preserve_throttles))
     report(outcomes, output, *MoveOutcome)
     sys.exit(any(item.outcome is not MoveOutcome.COMPLETE for item in outcomes))
 
 
-async def _verify(admin: MoveAdmin, targets: Targets, *, lifts: bool) -> list[PartitionOutcome]:
+async def _verify(admin: MoveAdmin, file: Path, targets: Targets, *, lifts: bool) -> list[PartitionOutcome]:
     outcomes = judge(await MoveWatch(admin, targets).look())
     if lifts:
-        await throttling.end(admin, list(targets))
+        await throttling.end(admin, list(targets), RecordFile(file))
     return outcomes
