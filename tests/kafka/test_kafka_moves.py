@@ -86,9 +86,8 @@ async def until_copying(shell: Shell, count: int) -> None:
 
     async def do_copy() -> bool:
         moves = await rows(shell, "reassignment", "describe")
-        return (
-            sum(any(0 < one["log_bytes"] for one in move["progress"] if not one["in_sync"]) for move in moves) == count
-        )
+        behind = [one for move in moves for one in move["progress"] if not one["in_sync"]]
+        return len([one for one in behind if one["log_bytes"] > 0]) == count
 
     await until(do_copy)
 

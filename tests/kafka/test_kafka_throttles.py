@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 from attrs import define, field
 
-from controller.admin import move_throttles
+from controller.admin import move_throttles, recorded_throttles
 from controller.admin.kafka_admin import KafkaAdmin, open_kafka_admin
+from controller.admin.move_record import ListBefore, MoveRecord, RateBefore
+from controller.admin.recorded_throttles import Lifted
 from tests.kafka.scripted_nodes import Answer, ScriptedNodes, scripted_nodes
 from transport.dynamic_configs import (
     FOLLOWER_THROTTLED_RATE,
@@ -24,6 +26,10 @@ from transport.kafka.messages.describe_configs_request import DescribeConfigsRes
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from transport.kafka.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
+from transport.kafka.messages.list_partition_reassignments_response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from transport.kafka.schema import Message
 from transport.messages import (
     AlterableConfig as Change,
@@ -114,46 +120,133 @@ async def clients(settings: Settings) -> AsyncIterator[tuple[KafkaAdmin, Scripte
             yield admin, cluster
 
 
+async def begin(admin: KafkaAdmin, rate: int, record: MoveRecord, *replicas: int) -> MoveRecord:
+    """Throttle the move of the partition to replicas, and return the record."""
+    states = (await admin.read_metadata()).partitions
+    wanted = await recorded_throttles.throttling(admin, states, {TP: replicas}, rate, record)
+    await move_throttles.alter(admin, wanted.changes)
+    return wanted.record
+
+
 @pytest.mark.parametrize("is_old", [False, True])
-async def test_a_throttle_is_set_and_lifted_and_earlier_rates_return(is_old: bool) -> None:
+async def test_a_throttle_is_set_and_lifted_and_what_was_before_returns(is_old: bool) -> None:
     settings = Settings(is_old=is_old)
     before = {} if is_old else {LEADER_THROTTLED_RATE: "77"}
     settings.of[BROKER, "1"].update(before)
-    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "5:1"
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "0:1,5:1"
     async with clients(settings) as (admin, _):
-        states = (await admin.read_metadata()).partitions
-        await move_throttles.throttle(admin, states, {TP: (3, 1)}, 4_000)
+        record = await begin(admin, 4_000, MoveRecord(), 3, 1)
         assert settings.of[TOPIC, "orders"] == {
-            LEADER_THROTTLED_REPLICAS: "5:1,0:1,0:2",
+            LEADER_THROTTLED_REPLICAS: "0:1,5:1,0:2",
             FOLLOWER_THROTTLED_REPLICAS: "0:3",
         }
         rates = [settings.of[BROKER, name].get(LEADER_THROTTLED_RATE) for name in ("1", "2", "3")]
         assert rates == ["4000", "4000", None]
         assert settings.of[BROKER, "3"][FOLLOWER_THROTTLED_RATE] == "4000"
+        assert record.lists["orders", LEADER_THROTTLED_REPLICAS] == ListBefore("0:1,5:1", frozenset({(0, 2)}))
+        assert record.rates[1, LEADER_THROTTLED_RATE] == RateBefore(None if is_old else "77", "4000")
     # Another process lifts it.
     async with clients(settings) as (admin, _):
-        assert await move_throttles.lift(admin, [TP])
-        assert not await move_throttles.lift(admin, [TP])
-    assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "5:1", FOLLOWER_THROTTLED_REPLICAS: ""}
+        assert await recorded_throttles.lift(admin, [TP], record) == Lifted(is_changed=True, left=None)
+        assert await recorded_throttles.lift(admin, [TP], record) == Lifted(is_changed=False, left=None)
+    assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "0:1,5:1"}
     assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [before, {}, {}]
+
+
+async def test_a_move_that_is_throttled_again_has_what_was_before_the_first_time() -> None:
+    settings = Settings()
+    settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
+    async with clients(settings) as (admin, _):
+        first = await begin(admin, 4_000, MoveRecord(), 3, 1)
+        second = await begin(admin, 9_000, first, 3, 1)
+        assert second.lists == first.lists
+        assert second.rates[1, LEADER_THROTTLED_RATE] == RateBefore("77", "9000")
+        assert settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] == "9000"
+        # The broker's own record of the rate before may be gone.
+        for name in [name for name in settings.of[BROKER, "1"] if name not in KNOWN]:
+            del settings.of[BROKER, "1"][name]
+        third = await begin(admin, 5_000, second, 3, 1)
+        for name in [name for name in settings.of[BROKER, "1"] if name not in KNOWN]:
+            del settings.of[BROKER, "1"][name]
+        assert (await recorded_throttles.lift(admin, [TP], third)).left is None
+    assert settings.of[BROKER, "1"] == {LEADER_THROTTLED_RATE: "77"}
+
+
+async def test_what_was_recorded_and_never_done_is_recorded_anew() -> None:
+    settings = Settings()
+    stale = MoveRecord(
+        lists={("orders", LEADER_THROTTLED_REPLICAS): ListBefore("9:9", frozenset({(0, 1)}))},
+        rates={(1, LEADER_THROTTLED_RATE): RateBefore("55", "66")},
+    )
+    settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
+    async with clients(settings) as (admin, _):
+        record = await begin(admin, 4_000, stale, 3, 1)
+    assert record.lists["orders", LEADER_THROTTLED_REPLICAS] == ListBefore(None, frozenset({(0, 1), (0, 2)}))
+    assert record.rates[1, LEADER_THROTTLED_RATE] == RateBefore("77", "4000")
+
+
+async def test_a_dead_broker_keeps_its_rate_until_it_is_back() -> None:
+    settings = Settings()
+    async with clients(settings) as (admin, cluster):
+        record = await begin(admin, 4_000, MoveRecord(), 3, 1)
+        dead = cluster.nodes.pop(3)
+        first = await recorded_throttles.lift(admin, [TP], record)
+        assert first.left is not None
+        assert first.left == MoveRecord(rates={(3, FOLLOWER_THROTTLED_RATE): RateBefore(None, "4000")})
+        assert (first.is_changed, first.absent) == (True, (3,))
+        assert settings.of[BROKER, "3"][FOLLOWER_THROTTLED_RATE] == "4000"
+        cluster.nodes[3] = dead
+        assert await recorded_throttles.lift(admin, [TP], first.left) == Lifted(is_changed=True, left=None)
+    assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [{}, {}, {}]
+    assert settings.of[TOPIC, "orders"] == {}
+
+
+async def test_brokers_are_throttled_while_other_moves_need_it() -> None:
+    settings = Settings()
+    settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
+    async with clients(settings) as (admin, cluster):
+        cluster.show("orders", (1, 2), (1, 2))
+        record = await begin(admin, 4_000, MoveRecord(), 3, 1)
+        settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] += ",1:1"
+        other = OngoingPartitionReassignment(1, (3, 1), (3,), ())
+        ongoing = kafka.ListPartitionReassignmentsResponse(topics=(OngoingTopicReassignment("orders", (other,)),))
+        cluster.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = ongoing
+        first = await recorded_throttles.lift(admin, [TP], record)
+        assert first.in_use == (1,)
+        assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "1:1"}
+        assert settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] == "4000"
+        cluster.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = kafka.ListPartitionReassignmentsResponse()
+        assert first.left is not None
+        assert await recorded_throttles.lift(admin, [TP], first.left) == Lifted(is_changed=True, left=None)
+    assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [{LEADER_THROTTLED_RATE: "77"}, {}, {}]
 
 
 async def test_a_rate_that_could_not_be_restored_is_not_replaced() -> None:
     settings = Settings(is_old=True)
     settings.of[BROKER, "1"][LEADER_THROTTLED_RATE] = "77"
     async with clients(settings) as (admin, _):
-        states = (await admin.read_metadata()).partitions
         with pytest.raises(ApiError, match="broker 1 has a rate of its own that its release of Kafka does not tell"):
-            await move_throttles.throttle(admin, states, {TP: (3, 1)}, 4_000)
-    assert {name: own for (_, name), own in settings.of.items() if own} == {"1": {LEADER_THROTTLED_RATE: "77"}}
+            await begin(admin, 4_000, MoveRecord(), 3, 1)
+    assert settings.of[BROKER, "1"] == {LEADER_THROTTLED_RATE: "77"}
 
 
 async def test_a_topic_with_a_throttle_for_all_replicas_keeps_it() -> None:
     settings = Settings()
     settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "*"
     async with clients(settings) as (admin, _):
-        assert not await move_throttles.lift(admin, [TP])
+        record = await begin(admin, 4_000, MoveRecord(), 3, 1)
+        assert (await recorded_throttles.lift(admin, [TP], record)).left is None
     assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "*"}
+
+
+async def test_without_a_record_no_list_changes() -> None:
+    settings = Settings()
+    async with clients(settings) as (admin, _):
+        await begin(admin, 4_000, MoveRecord(), 3, 1)
+        named = dict(settings.of[TOPIC, "orders"])
+        assert await recorded_throttles.lift(admin, [TP], MoveRecord()) == Lifted(is_changed=True, left=None)
+    assert settings.of[TOPIC, "orders"] == named
+    assert [settings.of[BROKER, name] for name in ("1", "2", "3")] == [{}, {}, {}]
 
 
 async def test_a_brokers_settings_are_asked_for_and_changed_at_that_broker() -> None:
