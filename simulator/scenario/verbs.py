@@ -8,42 +8,26 @@ from typing import Any, Final
 
 from yaml import Node as YamlNode
 
-from simulator.actions import edits, network, placements, processes, recreations, requests, sessions, znodes
-from simulator.actions.proposals import ProposeIsr
-from simulator.actions.requests import CreateTopic, CreateTopics, Elect
+from simulator.actions import network, processes, sessions
+from simulator.actions.requests import CreateTopic
 from simulator.actions.scene import Action, Strike
 from simulator.random_run import happenings
 from simulator.random_run.late_cancels import CancelAfterFailover
+from simulator.scenario.admin_verbs import ADMIN_VERBS
 from simulator.scenario.arguments import (
     BROKER_NODES,
     CONTROLLER_NODES,
     ERROR,
-    FLAWS,
-    KINDS,
     NODES,
     ONE_WAY,
     REQUESTED,
-    SETTING,
     TARGETS,
-    TOPIC_NAMES,
     TOPICS,
-    TOTALS,
     only,
-    words,
 )
 from simulator.scenario.faults import unreadable
 from simulator.scenario.names import Names
-from simulator.scenario.nouns import (
-    BROKER_ID,
-    PARTITION,
-    PARTITION_PATTERN,
-    PARTITIONS,
-    ROUNDS,
-    SECONDS,
-    SETTING_VALUE,
-    TOPIC,
-    node,
-)
+from simulator.scenario.nouns import BROKER_ID, PARTITIONS, ROUNDS, SECONDS, node
 from simulator.scenario.shapes import (
     FLAG,
     Key,
@@ -60,14 +44,7 @@ from simulator.scenario.shapes import (
     text,
 )
 from simulator.scenario.verb import Verb, by_keys as _keys, nothing as _nothing, verb as _verb
-from transport.messages import ElectionType
-from transport.store.tree import Access
 from transport.wire.apis import OURS
-
-
-def _elect(kind: ElectionType, text: str) -> Verb:
-    return _verb(Elect, PARTITIONS, partial(Elect, kind), text)
-
 
 # --- actions within actions -------------------------------------------------------------------------------------
 
@@ -106,83 +83,7 @@ LASTS: Final[Mapping[str, Key]] = {
 }
 
 VERBS: Final[Mapping[str, Verb]] = {
-    "create_topic": _verb(CreateTopics, TOPICS),
-    "validate_topics": _verb(requests.ValidateTopics, TOPICS),
-    "validate_partitions": _verb(requests.ValidatePartitions, TOTALS),
-    "delete_topic": _verb(requests.DeleteTopic, TOPIC_NAMES),
-    "add_partitions": _verb(requests.AddPartitions, TOTALS),
-    "alter_topic": _verb(requests.AlterTopic, map_of(TOPIC, map_of(SETTING, SETTING_VALUE))),
-    "alter_broker": _verb(requests.AlterBroker, map_of(BROKER_ID, map_of(SETTING, SETTING_VALUE))),
-    "reassign": _verb(requests.Reassign, TARGETS),
-    "cancel": _verb(
-        requests.Reassign,
-        PARTITIONS,
-        lambda names: requests.Reassign(dict.fromkeys(names)),
-        "Cancel reassignments through the admin api.",
-    ),
-    "elect_preferred": _elect(ElectionType.PREFERRED, "Elect the preferred leaders of partitions."),
-    "elect_in_order": _verb(
-        Elect,
-        TARGETS,
-        partial(Elect, ElectionType.PREFERRED, ()),
-        "Put the replicas of partitions into a new order, and elect the first one.",
-    ),
-    "elect_unclean": _elect(ElectionType.UNCLEAN, "Elect leaders of partitions, even from outside the ISR."),
-    "elect": _keys(
-        Elect,
-        {
-            "kind": Key(choice(tuple(KINDS)).then(KINDS.__getitem__), "The kind of election.", is_required=True),
-            "partitions": Key(PARTITIONS, "The partitions; by default all that need a leader."),
-            "orders": Key(TARGETS, "The new orders of partitions' replicas."),
-        },
-        text="Ask for an election, sensible or not: its kind, partitions and orders are independent.",
-    ),
-    "propose_isr": _keys(
-        ProposeIsr,
-        {
-            "partition": Key(PARTITION, "The partition.", is_required=True),
-            "flaw": Key(choice(tuple(FLAWS)).then(FLAWS.__getitem__), "Why it must be refused.", is_required=True),
-        },
-    ),
-    "list_reassignments": _nothing(requests.ListReassignments),
-    "describe_topics": _nothing(requests.DescribeTopics),
-    "produce": _verb(requests.Produce, map_of(PARTITION, integer("a number of records", 1))),
-    "write_requests": _verb(
-        znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))
-    ),
-    "rewrite_topic": _verb(znodes.RewriteTopic, TOPICS),
-    "place_topic": _verb(placements.PlaceTopic, TOPICS),
-    "recreate_topic": _verb(recreations.RecreateTopic, TOPICS),
-    "write_election": _verb(znodes.WriteElection, PARTITIONS),
-    "mark_for_deletion": _verb(znodes.MarkForDeletion, TOPIC_NAMES),
-    "damage": _verb(znodes.Damage, map_of(text("the path of a znode", r"/.+"), text("data", r".*"))),
-    "damage_existing": _verb(znodes.DamageExisting, map_of(text("the path of a znode", r"/.+"), text("data", r".*"))),
-    "write_settings": _verb(
-        znodes.WriteSettings, map_of(text("an entity such as topics/orders"), map_of(SETTING, text("a value", r".*")))
-    ),
-    "allow": _keys(
-        znodes.Allow,
-        {
-            "path": Key(text("the path of a znode", r"/.+"), "The znode.", is_required=True),
-            "access": Key(words(Access), "The access: all, read or none; by default all."),
-        },
-    ),
-    "edit_topic": _keys(
-        edits.EditTopic,
-        {
-            "topic": Key(TOPIC, "The topic.", is_required=True),
-            "edit": Key(words(edits.TopicEdit), "What becomes of its znode.", is_required=True),
-        },
-    ),
-    "edit_state": _keys(
-        edits.EditState,
-        {
-            "partition": Key(PARTITION, "The partition.", is_required=True),
-            "edit": Key(words(edits.StateEdit), "What becomes of its znode.", is_required=True),
-        },
-    ),
-    "notify_isr_change": _verb(znodes.NotifyIsrChange, PARTITIONS),
-    "notify_log_dir": _verb(znodes.NotifyLogDir, node(controllers=False)),
+    **ADMIN_VERBS,
     "crash": _keys(
         processes.Crash,
         {
