@@ -20,8 +20,10 @@ from msgspec.structs import replace
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, MetadataRequest, Request
 from transport.network import Network
+from transport.store import paths
 from transport.store.controllers import find_controller
 from transport.store.formats import UndecodableZnode
+from transport.store.kafka_office import Writer, decode_holder
 from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
 from transport.wire import Connection, ConnectionBroken, RequestTimedOut, WireError, open_connection
 
@@ -207,7 +209,7 @@ class ActiveController:
                     pause = min(2 * pause, MAX_RETRY_SECONDS)
                 search.ended(found)
                 return found
-        raise ClusterUnreachable(self._nobody(search.faults))
+        raise ClusterUnreachable(await self._nobody(search.faults))
 
     async def _look_up(self, faults: dict[Address, str]) -> BrokerEndpoint | None:
         """Ask the addresses for the controller; their latest errors and unhelpful answers are stored in `faults`."""
@@ -227,9 +229,10 @@ class ActiveController:
             faults[address] = _NONE_KNOWN
         return None
 
-    def _nobody(self, faults: Mapping[Address, str]) -> str:
+    async def _nobody(self, faults: Mapping[Address, str]) -> str:
         if self.store is not None or _NONE_KNOWN in faults.values():
-            return "no controller is active: start one with `klamm controller run`"
+            other = None if self.store is None else await _kafkas_controller(self.store)
+            return other or "no controller is active: start one with `klamm controller run`"
         asked = ", ".join(f"{host}:{port}" for host, port in self.bootstrap)
         why = "; ".join(faults.values()) or f"no answer within {self.timeout:g} s"
         return f"no active controller was found through {asked}: {why}"
@@ -242,6 +245,20 @@ class ActiveController:
         """Open a connection for one request; requests are rare, so none is kept open between them."""
         host, port = address
         return open_connection(self.network, host, port, client_id="admin", connect_timeout=patience)
+
+
+async def _kafkas_controller(store: MetadataStore) -> str | None:
+    """Return that a controller of Kafka's is in office, and what to do; None if it is ours, or not known."""
+    with suppress(ConnectionLost, SessionExpired, UndecodableZnode):
+        [znode] = await store.read([paths.CONTROLLER])
+        holder = None if znode is None else decode_holder(znode)
+        if holder is None or holder.writer is Writer.KLAMM:
+            return None
+        # Among brokers of ours, a controller does not say who has written the znode, but has an endpoint.
+        if await store.read([paths.controller_endpoint(holder.controller_id)]) == [None]:
+            who = f"{holder.writer.value}'s controller {holder.controller_id} is in office"
+            return f"{who}: ask its brokers, with --bootstrap-server instead of --zookeeper"
+    return None
 
 
 async def _in_parts(ask: Callable[[Request[R]], Awaitable[R]], request: Request[R], *lists: str) -> R:

@@ -79,7 +79,7 @@ async def describe(
     async def ask(resource: ConfigResource, broker_id: int) -> None:
         try:
             [told] = await cluster.ask_broker(broker_id, configs([resource], names), ATTEMPT_SECONDS)
-            found[resource] = replace(told, entries=tuple(map(_with_value, told.entries)))
+            found[resource] = _of_broker(told, is_complete=names is None)
         except (ApiError, WireError) as error:
             found[resource] = ResourceConfigs(resource, (), *_absence(broker_id, error))
 
@@ -114,6 +114,13 @@ def _of_moves(entries: Iterable[ConfigEntry]) -> Iterator[ConfigEntry]:
         name = _OF_MOVES.get(entry.name)
         if name is not None and entry.value not in ("", ALL_REPLICAS):
             yield ConfigEntry(name, entry.value, entry.source)
+
+
+def _of_broker(told: ResourceConfigs, *, is_complete: bool) -> ResourceConfigs:
+    if is_complete and told.error is ErrorCode.NONE and not told.entries:
+        text = f"node {told.resource.name} is a controller, which has no settings: name a broker"
+        return replace(told, error=ErrorCode.INVALID_REQUEST, message=text)
+    return replace(told, entries=tuple(map(_with_value, told.entries)))
 
 
 def _with_value(entry: ConfigEntry) -> ConfigEntry:

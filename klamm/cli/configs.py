@@ -66,7 +66,7 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
     resource = _resource(entity_type, entity_name, default=entity_default)
 
     [answer] = cluster.ask_settings(lambda admin: admin.describe_configs([resource]))
-    _require_success(answer.error, answer.message)
+    _require_success(resource, answer.error, answer.message)
     shown = [entry for entry in answer.entries if entry.name not in MOVE_SETTINGS]
     rows = [{"name": entry.name, "value": _limit(entry), "source": entry.source} for entry in shown]
     if output != "table":
@@ -111,7 +111,7 @@ def alter(
 
     async def work(admin: ClusterAdmin) -> None:
         [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
-        _require_success(outcome.error, outcome.message)
+        _require_success(resource, outcome.error, outcome.message)
         click.echo(f"altered the settings of {_entity(resource)}")
         await _warn_of_absence(admin, resource)
 
@@ -134,7 +134,9 @@ def _entity(resource: ConfigResource) -> str:
     return f"broker {resource.name}" if resource.name else "all brokers"
 
 
-def _require_success(error: ErrorCode, message: str) -> None:
+def _require_success(resource: ConfigResource, error: ErrorCode, message: str) -> None:
+    if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise click.ClickException(f"there is no topic {resource.name}: see `klamm topic list`")
     if error is not ErrorCode.NONE:
         raise click.ClickException(message or error.name)
 

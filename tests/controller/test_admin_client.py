@@ -38,6 +38,7 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
 from transport.store import formats, paths
+from transport.store.kafka_office import encode_holder
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create, Delete, MetadataStore, ensure_paths
 from transport.wire import Handlers, UnsupportedApi, serve
@@ -237,6 +238,28 @@ async def test_a_call_lasts_no_longer_than_its_timeout(ask: Callable[..., Awaita
     assert trio.current_time() == pytest.approx(7.0, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("znode", "said"),
+    [
+        (
+            formats.encode_controller(2, 0),
+            "Kafka's controller 2 is in office: ask its brokers, with --bootstrap-server",
+        ),
+        (encode_holder(2, 0), "no controller is active: start one with `klamm controller run`"),
+        (None, "no controller is active"),
+    ],
+    ids=["Kafka's", "ours is dead", "nobody"],
+)
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_controller_that_cannot_be_asked_is_named(znode: bytes | None, said: str) -> None:
+    async with MemoryZooKeeper(Host().now_ms).session() as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        if znode is not None:
+            await store.multi([Create(paths.CONTROLLER, znode)])
+        with pytest.raises(ClusterUnreachable, match=said):
+            await AdminClient(Nowhere(), [], store, timeout=5.0).find_controller()
+
+
 @define
 class Refusing(Nowhere):
     """A network on which nobody listens; `tried` has the times of the attempts."""
@@ -279,7 +302,7 @@ async def test_what_no_controller_takes_is_sent_again_at_growing_intervals(nurse
     async with MemoryZooKeeper(Host().now_ms).session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         await put_in_office(store, 1)
-        with pytest.raises(ClusterUnreachable):
+        with pytest.raises(ClusterUnreachable, match="no controller is active"):
             await AdminClient(network, [], store, timeout=5.0).alter_partition_reassignments([MOVE])
     assert trio.current_time() == pytest.approx(5.0)
     assert network.attempts == pytest.approx([0.0, 0.2, 0.6, 1.4, 2.4, 3.4, 4.4])

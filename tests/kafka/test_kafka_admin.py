@@ -36,6 +36,8 @@ from transport.kafka.schema import Message
 from transport.messages import (
     UNKNOWN,
     BrokerEndpoint,
+    ConfigResource,
+    ConfigResourceType,
     ElectionType,
     MetadataResponse,
     NewTopic,
@@ -176,14 +178,17 @@ async def test_a_controller_of_ours_is_no_broker(controller: int) -> None:
             found = await admin.read_metadata()
             summary = await admin.describe_cluster()
             told = await admin.describe_log_dirs()
+            [own] = await admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, str(OURS))])
             await admin.create_topics([NEW])
+        assert own.message == "node 1001 is a controller, which has no settings: name a broker"
         # A node that is not the controller is a broker.
         expected = [1, 2] if controller == OURS else [1, 2, OURS]
         assert [broker.id for broker in found.brokers] == expected
         assert [broker.endpoint.id for broker in summary.brokers] == expected
         assert list(told) == expected
         assert summary.controller.id == controller
-        assert len(cluster.nodes[controller].questions(kafka.DescribeConfigsRequest)) == 1
+        asked = cluster.nodes[controller].questions(kafka.DescribeConfigsRequest)
+        assert len([one for one in asked if one.resources[0].configuration_keys is not None]) == 1
         assert len(cluster.nodes[controller].questions(kafka.CreateTopicsRequest)) == 1
 
 

@@ -13,6 +13,7 @@ from tests.cli.shell import Shell, run_klamm
 from tests.kafka.scripted_broker import HOST, ScriptedBroker
 from tests.kafka.test_kafka_node import KAFKA
 from tests.kit.service import Controllers, until
+from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
@@ -59,6 +60,15 @@ async def test_the_brokers_tell_the_settings_in_effect(controllers: Controllers,
         {"name": LEAST, "value": "2", "source": "STATIC_BROKER_CONFIG"},
         {"name": RETENTION, "value": "5", "source": "DYNAMIC_TOPIC_CONFIG"},
     ]
+
+
+async def test_a_topic_that_there_is_not_is_named(controllers: Controllers, memory: MemoryZooKeeper) -> None:
+    unknown = DescribeConfigsResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, TOPIC, "orders")
+    async with governed(controllers, memory) as (shell, broker):
+        answer = kafka.DescribeConfigsResponse(results=(unknown,))
+        broker.answers = {**broker.answers, kafka.DescribeConfigsRequest: answer}
+        said = await shell("config", "describe", *ORDERS, fails=True)
+    assert said == "Error: there is no topic orders: see `klamm topic list`\n"
 
 
 async def test_the_brokers_take_settings_that_only_they_know(controllers: Controllers, memory: MemoryZooKeeper) -> None:
