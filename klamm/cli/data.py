@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from typing import Final, TypeVar
 
 import click
 
 from broker.client import Consumer, GaveUp, Producer
-from controller.admin.active_controller import Address
+from controller.admin.active_controller import ATTEMPT_SECONDS, Address, ClusterUnreachable
+from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
 from klamm.cli.connect import DEFAULT_BOOTSTRAP, command_config_option, network_of
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
+from transport.errors import ApiError
 from transport.host import Host
 from transport.network import Network
+from transport.wire import WireError
 
 T = TypeVar("T")
+
+_FOR_OURS: Final = "this command is for Klamm's brokers, use a client of Kafka's"
 
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -75,14 +81,22 @@ def _run(
     async def with_brokers() -> T:
         bootstrap = parse_addresses(bootstrap_server)
         if await recognize(bootstrap, network) is Protocol.KAFKA:
-            text = f"{bootstrap_server} is Apache Kafka: this command is for Klamm's brokers, use a client of Kafka's"
-            raise click.ClickException(text)
+            raise click.ClickException(f"{bootstrap_server} is Apache Kafka: {_FOR_OURS}")
         try:
             return await work(network, bootstrap)
         except GaveUp as error:
+            if await _are_kafkas(network, bootstrap):
+                raise click.ClickException(f"the brokers are Apache Kafka's: {_FOR_OURS}") from None
             raise click.ClickException(f"{error}: see `klamm topic list` and `klamm broker list`") from None
 
     return run(with_brokers)
+
+
+async def _are_kafkas(network: Network, bootstrap: Sequence[Address]) -> bool:
+    """Return whether a controller of ours says that its brokers are Apache Kafka's."""
+    with suppress(ApiError, ClusterUnreachable, WireError):
+        return (await AdminClient(network, bootstrap, None, ATTEMPT_SECONDS).read_metadata(())).are_kafkas
+    return False
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Commands for the settings of Kafka's brokers under a controller of ours: the brokers tell and take them."""
+"""Commands at a controller of ours that governs Kafka's brokers, which tell and take their settings themselves."""
 
 from __future__ import annotations
 
@@ -89,3 +89,11 @@ async def test_a_new_topic_is_compared_with_the_brokers_default(
         done = await run_klamm("topic", "create", "orders", "--bootstrap-server", shell.bootstrap)
     assert done.stdout == b"created topic orders\n"
     assert ("no producer with acks=all can write to orders" in done.stderr.decode()) is (least == "2")
+
+
+async def test_records_are_for_clients_of_kafka(controllers: Controllers, memory: MemoryZooKeeper) -> None:
+    async with governed(controllers, memory) as (shell, _):
+        await shell("topic", "create", "orders")
+        said = await shell("produce", "orders", "--timeout", "1", stdin=b"x\n", fails=True)
+    text = "the brokers are Apache Kafka's: this command is for Klamm's brokers, use a client of Kafka's"
+    assert said == f"Error: {text}\n"
