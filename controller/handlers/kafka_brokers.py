@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import attrs
+
+from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.kafka.registration import encode_controller, is_controllers
 from transport.kafka.releases import PROTOCOL, Release
 from transport.log import get_logger
+from transport.settings import render, settings_of
 from transport.store import paths
 from transport.store.protocol import Create, Delete, Op, Znode
 
@@ -22,8 +26,21 @@ def release_seen(context: ControllerContext, broker_id: int, broker_epoch: int, 
     if release.protocol is None and context.config.protocol is None:
         text = "a broker does not tell its protocol: let the controller describe the cluster's configs, or set it here"
         log.warning(text, broker=broker_id, setting=PROTOCOL)
+    _warn_of_other_settings(context, broker_id, release)
     yield from change("release", [Step(facts=(ReleaseSeen(broker_id, release),))])
     yield from keep_registration(context)
+
+
+def _warn_of_other_settings(context: ControllerContext, broker_id: int, release: Release) -> None:
+    """Log the settings in which a broker differs from this controller, unless another broker has told the same."""
+    if any(known.of_controllers == release.of_controllers for known in context.kafka.releases.values()):
+        return
+    values = attrs.asdict(context.config)
+    ours = {one.name: render(values[field]) for field, one in settings_of(ControllerConfig).items()}
+    others = [f"{name}={told}" for name, told in release.of_controllers if told != ours[name]]
+    if others:
+        text = "a broker has other settings than this controller, and a controller of Kafka's would decide by them"
+        log.warning(text, broker=broker_id, settings=others)
 
 
 def keep_registration(context: ControllerContext) -> Rounds[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
@@ -54,6 +55,16 @@ async def test_the_controller_does_not_take_itself_for_a_broker(kafka: Bench) ->
     assert sorted(kafka.context.brokers) == [1, 2]
     assert [line for line in logs if line["log_level"] == "error"] == []
     assert [row["id"] for row in (await state_dump.dump(kafka.store))["brokers"]] == [1, 2]
+
+
+async def test_other_settings_than_those_of_brokers_are_named_once(kafka: Bench) -> None:
+    same, other = ("min.insync.replicas", "1"), ("auto.leader.rebalance.enable", "false")
+    with capture_logs() as logs:
+        for broker_id in (1, 2):
+            await see(kafka, broker_id, evolve(NEW, of_controllers=(other, same)))
+        await see(kafka, 2, evolve(NEW, of_controllers=(same,)))
+    [line] = [line for line in logs if "settings" in line]
+    assert (line["broker"], line["settings"]) == (1, ["auto.leader.rebalance.enable=false"])
 
 
 async def test_brokers_of_later_releases_do_not_need_it(kafka: Bench) -> None:

@@ -15,7 +15,7 @@ from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.messages.alter_partition_request import PartitionData, TopicData
-from transport.kafka.messages.describe_configs_response import DescribeConfigsResult
+from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.registration import decode_registration, encode_controller
 from transport.kafka.schema import Message, parse_versions
 from transport.metadata import Listener, ReplicaAssignment, TopicPartition
@@ -101,6 +101,28 @@ async def test_topics_have_ids_where_the_protocol_of_the_brokers_has_them(
         assert {
             version for order, version in zip(broker.orders, broker.versions, strict=True) if is_led(order)
         } == expected
+
+
+async def test_a_broker_tells_the_settings_of_its_file_that_controllers_have(
+    controllers: Controllers, store: MemoryStore
+) -> None:
+    told = (
+        DescribeConfigsResourceResult("min.insync.replicas", "2", config_source=4),
+        DescribeConfigsResourceResult("delete.topic.enable", "true", config_source=5),
+        # The default of all brokers, which the controller reads from the store.
+        DescribeConfigsResourceResult("unclean.leader.election.enable", "true", config_source=3),
+        DescribeConfigsResourceResult("num.network.threads", "3", config_source=4),
+    )
+    said = kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(configs=told),))
+    service = await controllers.start_active(**KAFKA)
+    with capture_logs() as logs:
+        async with scripted_brokers(store, 1, answers={kafka.DescribeConfigsRequest: said}):
+            await until(lambda: service.office is not None and 1 in service.office.context.kafka.releases)
+            assert service.office is not None
+            release = service.office.context.kafka.releases[1]
+    assert release.of_controllers == (("delete.topic.enable", "true"), ("min.insync.replicas", "2"))
+    [line] = [line for line in logs if line["event"].startswith("a broker has other settings")]
+    assert line["settings"] == ["min.insync.replicas=2"]
 
 
 def is_led(order: object) -> bool:

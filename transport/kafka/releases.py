@@ -58,7 +58,17 @@ class TopicDefaults:
     """Whether it keeps a part of logs in tiered storage."""
 
 
-ASKED: Final = (PROTOCOL, PARTITIONS, REPLICATION_FACTOR, REMOTE_STORAGE)
+OF_CONTROLLERS: Final = (
+    "auto.leader.rebalance.enable",
+    "delete.topic.enable",
+    "leader.imbalance.check.interval.seconds",
+    "leader.imbalance.per.broker.percentage",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+)
+"""The settings that Kafka's controller takes from the file of its own broker, and ours from its own."""
+
+ASKED: Final = (PROTOCOL, PARTITIONS, REPLICATION_FACTOR, REMOTE_STORAGE, *OF_CONTROLLERS)
 """The settings that a broker is asked for."""
 
 
@@ -78,6 +88,9 @@ class Release:
     topic_defaults: TopicDefaults | None = None
     """None if it does not say."""
 
+    of_controllers: tuple[tuple[str, str], ...] = ()
+    """The settings that its own controller would have, and their values, as far as it says them."""
+
 
 def release_of(offered: Mapping[int, Versions], settings: Mapping[str, str]) -> Release:
     """Return the release of a broker that offers these versions, by the keys of apis, and says these settings."""
@@ -87,6 +100,7 @@ def release_of(offered: Mapping[int, Versions], settings: Mapping[str, str]) -> 
         needs_epochs=proposals is not None and proposals.last == 0,
         protocol=parse_protocol(settings.get(PROTOCOL, "")),
         topic_defaults=_topic_defaults(settings),
+        of_controllers=tuple((name, settings[name]) for name in OF_CONTROLLERS if name in settings),
     )
 
 
