@@ -17,7 +17,7 @@ from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.recognition import Protocol, recognize
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
-from klamm.cli.running import parse_addresses, patience_option, run, with_options
+from klamm.cli.running import is_given, parse_addresses, patience_option, run, with_options
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
 from transport.security.settings import read_security
@@ -28,6 +28,10 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+BOOTSTRAP_VARIABLE: Final = "KLAMM_BOOTSTRAP_SERVER"
+"""The environment variable that stands for --bootstrap-server where no cluster is named on the command line."""
+
+_SECURITY_VARIABLE: Final = "KLAMM_COMMAND_CONFIG"
 READ_SECONDS: Final = 30.0
 """The time to keep trying to read a cluster, for commands that have another use of --timeout, or none."""
 
@@ -121,6 +125,8 @@ def command_config_option(command: click.decorators.FC) -> click.decorators.FC:
     return click.option(
         "--command-config",
         type=click.Path(dir_okay=False),
+        envvar=_SECURITY_VARIABLE,
+        show_envvar=True,
         metavar="FILE",
         help="The security of the cluster, in the form of Kafka's client.properties.",
     )(command)
@@ -139,6 +145,8 @@ def network_of(command_config: str | None) -> Network:
 _OPTIONS: Final = (
     click.option(
         "--bootstrap-server",
+        envvar=BOOTSTRAP_VARIABLE,
+        show_envvar=True,
         show_default=DEFAULT_BOOTSTRAP,
         metavar="HOST:PORT,...",
         help="Brokers or controllers to contact first.",
@@ -161,7 +169,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         timeout: float,
         **options: object,
     ) -> None:
-        if bootstrap_server is not None and zookeeper is not None:
+        if is_given("bootstrap_server") and zookeeper is not None:
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
         bootstrap = DEFAULT_BOOTSTRAP if bootstrap_server is None else bootstrap_server
         parse_addresses(bootstrap)
@@ -171,18 +179,28 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _LIVE: Final = (
-    click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Brokers or controllers of a cluster to read."),
+    click.option(
+        "--bootstrap-server",
+        envvar=BOOTSTRAP_VARIABLE,
+        show_envvar=True,
+        metavar="HOST:PORT,...",
+        help="Brokers or controllers of a cluster to read.",
+    ),
     command_config_option,
 )
 
 
 def live_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a cluster that is read instead of a file; the command receives it as `live`, or None."""
+    """Add the options of a cluster that is read instead of a file; the command receives it as `live`, or None.
+
+    A file or a ZooKeeper on the command line comes before a cluster that only the environment names.
+    """
 
     @wraps(command)
     def with_live(*, bootstrap_server: str | None, command_config: str | None, **options: object) -> None:
-        if bootstrap_server is None:
-            if command_config is not None:
+        is_other = is_given("snapshot") or is_given("zookeeper")
+        if bootstrap_server is None or (is_other and not is_given("bootstrap_server")):
+            if is_given("command_config"):
                 raise click.UsageError("--command-config is the security of a cluster: name it with --bootstrap-server")
             command(live=None, **options)
             return

@@ -13,7 +13,7 @@ from broker.client import Consumer, GaveUp, Producer
 from controller.admin.active_controller import ATTEMPT_SECONDS, Address, ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
-from klamm.cli.connect import DEFAULT_BOOTSTRAP, command_config_option, network_of
+from klamm.cli.connect import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, command_config_option, network_of
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
@@ -32,6 +32,8 @@ def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
     return click.option(
         "--bootstrap-server",
         default=DEFAULT_BOOTSTRAP,
+        envvar=BOOTSTRAP_VARIABLE,
+        show_envvar=True,
         show_default=True,
         metavar="HOST:PORT,...",
         help="Brokers to contact first.",

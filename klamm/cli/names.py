@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from transport.metadata import number_in
 from transport.settings import INT_MAX, LONG_MAX
@@ -43,7 +44,18 @@ class TopicName(click.ParamType[str]):
         return value
 
 
-TOPIC: Final = TopicName()
+class KnownTopic(TopicName):
+    """The name of a topic, which a shell completes with those of the cluster."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  as click has it
+        """Return the names that begin so; none if the cluster does not answer."""
+        from klamm.cli.topic_completion import topics_of
+
+        return [CompletionItem(name) for name in topics_of(ctx) if name.startswith(incomplete)]
+
+
+NEW_TOPIC: Final = TopicName()
+TOPIC: Final = KnownTopic()
 
 
 def is_text(value: str) -> bool:

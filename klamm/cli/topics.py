@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, cluster_options, output_option
-from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
+from klamm.cli.names import COUNT, NEW_TOPIC, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
 from klamm.cli.running import is_given, run, stoppable
 from klamm.cli.topic_filters import (
@@ -58,7 +58,7 @@ def topic() -> None:
 
 
 @topic.command()
-@click.argument("name", type=TOPIC)
+@click.argument("name", type=NEW_TOPIC)
 @click.option("--partitions", type=COUNT, default=1, show_default=True, help="The number of partitions.")
 @click.option(
     "--replication-factor", type=COUNT, default=1, show_default=True, help="The number of replicas of each partition."

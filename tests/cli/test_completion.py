@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
+
+from tests.cli.shell import Shell
+from tests.kafka.scripted_nodes import scripted_nodes
+from transport.zookeeper_server import free_port
 
 KLAMM = Path(sys.executable).with_name("klamm")
 
@@ -20,11 +27,42 @@ KLAMM = Path(sys.executable).with_name("klamm")
     ],
 )
 def test_bash_completes_with_the_script(words: str, expected: list[str]) -> None:
+    assert completed(words) == expected
+
+
+def completed(words: str, **variables: str) -> list[str]:
+    """Return what bash proposes for a command that is half written."""
     script = subprocess.run([str(KLAMM), "completion", "bash"], capture_output=True, text=True, check=True).stdout
     typed = f"{script}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); compopt() {{ :; }}\n"
     ask = f'{typed}_klamm_completion "{KLAMM}"; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == expected
+    environment = {**os.environ, **variables}
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, env=environment)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+async def test_topics_are_those_of_the_cluster(klamm: Shell) -> None:
+    for name in ("orders", "orders-old", "clicks"):
+        await klamm("topic", "create", name)
+    at = {"KLAMM_BOOTSTRAP_SERVER": klamm.bootstrap}
+    for words, variables, expected in (
+        (f"klamm topic describe --bootstrap-server {klamm.bootstrap} or", {}, ["orders", "orders-old"]),
+        ("klamm topic delete clicks or", at, ["orders", "orders-old"]),
+        ("klamm reassignment describe --topic cl", at, ["clicks"]),
+        ("klamm produce orders-", at, ["orders-old"]),
+        ("klamm topic create or", at, []),
+        ("klamm topic delete or", {"KLAMM_BOOTSTRAP_SERVER": f"127.0.0.1:{free_port()}"}, []),
+    ):
+        found = await trio.to_thread.run_sync(partial(completed, words, **variables))
+        assert found == expected, words
+
+
+async def test_topics_of_kafkas_clusters_too() -> None:
+    async with scripted_nodes(1) as nodes:
+        nodes.show("orders", (1,))
+        [(host, port)] = nodes.bootstrap
+        words = f"klamm topic describe --bootstrap-server {host}:{port} or"
+        assert await trio.to_thread.run_sync(completed, words) == ["orders"]
 
 
 def test_another_shell_is_refused_with_those_there_are() -> None:
