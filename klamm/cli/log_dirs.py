@@ -34,7 +34,7 @@ def log_dirs() -> None:
 @output_option
 @cluster_options
 def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None, output: str) -> None:
-    """Show the log directories of brokers, with their disks, or the logs of some topics.
+    """Show the log directories of brokers, or logs of topics.
 
     A future log is on its way to its directory from another one of the same broker. Only Kafka's brokers tell of future
     logs and disks. JSON and YAML have each log.
