@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from struct import pack
@@ -64,9 +64,9 @@ def test_no_damaged_body_is_a_message(kind: type[Message], version: int) -> None
                 decode(kind, version, body)
 
 
-def few(kind: type[Message], version: int) -> list[bytes]:
+def few(kind: type[Message], version: int, kinds: Iterable[Damage] = Damage) -> list[bytes]:
     """Return some bodies with each kind of damage, from the first to the last place."""
-    of_each = [list(damaged(kind, version, damage)) for damage in Damage]
+    of_each = [list(damaged(kind, version, damage)) for damage in kinds]
     return [body for bodies in of_each for body in (*bodies[:: max(len(bodies) // 4, 1)], *bodies[-1:])]
 
 
@@ -92,11 +92,35 @@ async def closes(framed: bytes, server: SaslServer | None) -> list[str]:
 async def test_a_damaged_request_is_not_answered(kind: type[Message], version: int) -> None:
     server = SaslServer(sasl.MECHANISMS) if kind in LOGIN else None
     header = RequestHeader(kind.api_key, version, 1, None if kind is kafka.ControlledShutdownRequest else "broker-1")
-    bodies = few(kind, version)
+    bodies = few(kind, version, set(Damage) - {Damage.LONGER})
     with at_most(LITTLE * 2):
         for body in bodies:
             told = await closes(frame(pack_request(kind, header, body)), server)
             assert told == ["connection closed: the peer did not send a valid request"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"), versions_of((*BY_BROKERS, kafka.AlterUserScramCredentialsRequest)), ids=name_of
+)
+async def test_bytes_after_a_request_are_not_read(kind: type[Message], version: int) -> None:
+    """As by Kafka's servers: librdkafka ends its AlterUserScramCredentials with a byte too many."""
+    taken: list[Message] = []
+
+    async def answer(request: KafkaRequest) -> Message:
+        await trio.lowlevel.checkpoint()
+        taken.append(request.message)
+        return KAFKA_APIS[kind.api_key].response()
+
+    longer = list(damaged(kind, version, Damage.LONGER))
+    header = RequestHeader(kind.api_key, version, 1, None if kind is kafka.ControlledShutdownRequest else "broker-1")
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve_stream, theirs, {kind: answer}))
+        for body in longer:
+            await ours.send_all(frame(pack_request(kind, header, body)))
+            assert await FrameStream(ours).receive() is not None
+        await ours.aclose()
+    assert taken == [sample(kind, version)] * len(longer)
 
 
 @asynccontextmanager

@@ -49,13 +49,13 @@ def packed(entity: Entity, message: type[Message], version: int) -> Packed:
         raise CodecError(f"{type(entity).__name__} cannot be encoded in version {version}: {error}") from error
 
 
-def decode(message: type[M], version: int, body: bytes) -> M:
-    """Return the message that is all of a body. Raises CodecError."""
+def decode(message: type[M], version: int, body: bytes, *, is_all: bool = True) -> M:
+    """Return the message that is all of a body, or the message that it begins with. Raises CodecError."""
     try:
         value, end = _codec(message, message, version).read(body, 0)
     except CodecError as error:
         raise CodecError(f"{message.__name__} of version {version} {error}") from None
-    if end != len(body):
+    if is_all and end != len(body):
         raise CodecError(f"{message.__name__} of version {version} has {len(body) - end} bytes too many")
     decoded: M = value
     return decoded

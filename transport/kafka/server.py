@@ -161,7 +161,8 @@ async def _handled(api: KafkaApi, handler: Handler, payload: bytes, version: int
     if version not in api.request.versions:
         raise CodecError(f"{api.name} is not served in version {version}")
     header, body = unpack_request(api.request, payload)
-    message = decode(api.request, version, body)
+    # Kafka's servers read no further than this, so that some clients have never noticed what they append.
+    message = decode(api.request, version, body, is_all=False)
     response = await handler(KafkaRequest(header, message, evolve(caller, client_id=header.client_id or "")))
     return pack_response(api.response, version, header.correlation_id, encode(response, version))
 
@@ -170,7 +171,7 @@ def _api_versions(handlers: Handlers, payload: bytes, version: int, relayed: Map
     """Answer ApiVersions. Raises CodecError for a request of a known version that is none."""
     if version in ApiVersionsRequest.versions:
         _, body = unpack_request(ApiVersionsRequest, payload)
-        decode(ApiVersionsRequest, version, body)
+        decode(ApiVersionsRequest, version, body, is_all=False)
     kinds: list[type[Message]] = [ApiVersionsRequest, *handlers]
     return pack_api_versions({**relayed, **{one.api_key: one.versions for one in kinds}}, payload, version)
 
