@@ -150,6 +150,15 @@ class ClusterSecurity:
         keys = str(self.keys(CLIENT))
         return settings | {"ssl.certificate.location": keys, "ssl.key.location": keys}
 
+    def of_tools(self, directory: Path, user: str, **changes: object) -> Path:
+        """Return the file with which Kafka's tools connect as a user; in names of changes, `_` stands for a dot."""
+        settings: dict[str, object] = {"security.protocol": self.protocol.name}
+        if self.has_sasl:
+            settings |= {"sasl.mechanism": MECHANISM, "sasl.jaas.config": login_module(user, password_of(user))}
+        changed = {name.replace("_", "."): value for name, value in changes.items()}
+        settings |= java_tls(self.known, self.keys(user)) | changed
+        return write_properties(directory / f"{user}.properties", settings)
+
     async def let_in(self, store: MetadataStore) -> None:
         """Write the users, and what they may do: the controller and the brokers no more than the documentation asks."""
         if self.has_sasl:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -42,3 +43,13 @@ async def cluster(zookeeper: str, tmp_path: Path, release: str) -> AsyncIterator
     """Give the test three brokers under a controller that was there before them."""
     async with real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path, release=release) as running:
         yield running
+
+
+@pytest.fixture
+def tools(kafka_jars: Path) -> Path:
+    """Give the test the jars of the tools."""
+    if not jars.has_tools(jars.RELEASE):
+        pytest.skip(f"no tools of Kafka to test with: python -m tests.kafka.jars {jars.RELEASE}")
+    if shutil.which("javac") is None:
+        pytest.skip("no JDK to compile the program that runs Kafka's tools: apt-get install openjdk-17-jdk-headless")
+    return kafka_jars

@@ -210,7 +210,7 @@ async def real_cluster(
     secured = OPEN if security is None else security.of_broker(*LISTENERS)
     settings = {**SETTINGS, **secured, **kind.settings, **starting.of_broker()}
     brokers = {
-        id_: _broker(of, zookeeper, id_, directory, (next(ports), clients[id_]), settings)
+        id_: real_broker_of(of, zookeeper, id_, directory, (next(ports), clients[id_]), settings)
         for id_, of in zip(broker_ids, kind.first(len(broker_ids)), strict=True)
     }
     addresses = {id_: f"{HOST}:{port}" for id_, port in clients.items()}
@@ -252,7 +252,7 @@ async def _begin(controllers: RealControllers, program: Sequence[str]) -> None:
     await until(is_listening)
 
 
-def _broker(
+def real_broker_of(
     release: str, zookeeper: str, broker_id: int, directory: Path, ports: tuple[int, int], settings: Mapping[str, str]
 ) -> RealBroker:
     folder = directory / f"broker-{broker_id}"
