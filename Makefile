@@ -61,7 +61,7 @@ simulate-corpus: $(INSTALLED) ## choose the seeds that simulate runs, among CAND
 	@$(BIN)/python -m tests.simulation.reach $(CANDIDATES) --corpus 200
 
 soak: java $(INSTALLED) ## the long tests: properties, planted bugs, mutants, a quarter of an hour of kills, large moves and plans
-	@$(BIN)/python -m pytest -q -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
+	@$(BIN)/python -m pytest -q -rfEs -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.shapes.against_optimum --simple --instances 75
