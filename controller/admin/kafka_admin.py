@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 from msgspec.structs import replace
 
 from controller.admin import kafka_elections, kafka_settings, kafka_summary
@@ -37,6 +37,18 @@ LAG_SECONDS: Final = 10.0
 _AGAIN_SECONDS: Final = 0.1
 
 
+@frozen
+class _Expected:
+    """The replicas that a change leads to; a cancel gives them some order."""
+
+    replicas: tuple[int, ...]
+    in_order: bool = True
+
+    def is_met(self, shown: tuple[int, ...]) -> bool:
+        """Return whether these are the replicas."""
+        return shown == self.replicas or (not self.in_order and sorted(shown) == sorted(self.replicas))
+
+
 @define(eq=False)
 class KafkaAdmin:
     """Describes and changes a cluster of Kafka's. Open one with `open_kafka_admin`."""
@@ -44,6 +56,9 @@ class KafkaAdmin:
     cluster: KafkaCluster
     _moving: Moves = field(factory=dict, init=False)
     """The last known replicas of partitions that have been seen moving."""
+
+    _expected: dict[TopicPartition, _Expected] = field(factory=dict, init=False)
+    """What the changes that were made here lead to, until their end has been seen."""
 
     _rates: dict[TopicPartition, RateWindow] = field(factory=dict, init=False)
     _deleted: dict[str, tuple[messages.PartitionState, ...]] = field(factory=dict, init=False)
@@ -162,6 +177,13 @@ class KafkaAdmin:
     ) -> messages.AlterPartitionReassignmentsResponse:
         """Begin, override or cancel reassignments. Raises OutcomeUnknown if the answer is lost."""
         outcomes = await self.cluster.change(changing.reassign(partitions, self.cluster.timeout_ms))
+        begun = {one.tp for one in outcomes if one.error is ErrorCode.NONE}
+        for wanted in partitions:
+            move = self._moving.get(wanted.tp)
+            if wanted.tp in begun and wanted.replicas is not None:
+                self._expected[wanted.tp] = _Expected(tuple(wanted.replicas))
+            elif wanted.tp in begun and move is not None:
+                self._expected[wanted.tp] = _Expected(move.origin_replicas, in_order=False)
         return messages.AlterPartitionReassignmentsResponse(outcomes)
 
     async def elect_leaders(
@@ -191,8 +213,8 @@ class KafkaAdmin:
     async def _read_settled(self, topics: Sequence[str] | None) -> messages.MetadataResponse:
         """Return metadata with the reassignments in progress.
 
-        A broker that still shows the replicas of a reassignment that the controller has ended is behind: it is asked
-        again, for a while.
+        A broker that still shows the replicas of a reassignment that the controller has ended, or does not show those
+        that one begun here leads to, is behind: it is asked again, for a while.
         """
         if topics is not None and not topics:
             return await self.cluster.describe(topics)
@@ -202,8 +224,11 @@ class KafkaAdmin:
             found = await self.cluster.describe(topics)
             shown = {state.tp: state.replicas for state in found.partitions}
             ended = {tp: move for tp, move in self._moving.items() if tp not in moves}
-            late = [tp for tp, move in ended.items() if shown.get(tp) == move.replicas]
+            over = {tp: wanted for tp, wanted in self._expected.items() if tp in shown and tp not in moves}
+            late = any(shown.get(tp) == move.replicas != move.target_replicas for tp, move in ended.items())
+            late = late or not all(wanted.is_met(shown[tp]) for tp, wanted in over.items())
             if not late or trio.current_time() >= deadline:
+                self._expected = {tp: wanted for tp, wanted in self._expected.items() if tp not in over}
                 return replace(found, partitions=tuple(_moved(state, moves) for state in found.partitions))
             await trio.sleep(_AGAIN_SECONDS)
 

@@ -6,16 +6,14 @@ import sys
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
-import trio
 from attrs import define, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.move_record import out_of_order
-from controller.admin.moves import POLL_SECONDS, MoveStatus, MoveWatch, waits_for
+from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import MoveFile, Targets, json_file, read_document
@@ -28,9 +26,6 @@ from klamm.interrupts import INTERRUPTED
 from transport.errors import ErrorCode
 from transport.messages import PartitionError, ReassignablePartition
 from transport.metadata import TopicPartition
-
-ORDER_SECONDS: Final = 10.0
-"""The time for brokers to show a new order of replicas."""
 
 
 @frozen
@@ -167,17 +162,8 @@ class Cancelling:
             if item.error is not ErrorCode.NONE:
                 text = item.message or item.error.name
                 click.echo(f"{item.tp}: the order {list(wrong[item.tp])} is not restored: {text}", err=True)
-        await self._until_shown([item.tp for item in answered if item.error is ErrorCode.NONE])
         # What it has seen are the replicas in the other order.
         self._watch = MoveWatch(self.admin, self._watch.targets)
-
-    async def _until_shown(self, partitions: Collection[TopicPartition]) -> None:
-        """Wait until brokers show the original order, for a limited time: they learn it after the controller."""
-        deadline = trio.current_time() + ORDER_SECONDS
-        while True:
-            if not await self._out_of_order(partitions) or trio.current_time() >= deadline:
-                return
-            await trio.sleep(POLL_SECONDS)
 
     async def _out_of_order(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
         """Return those partitions that have their original replicas in another order, and the original one."""

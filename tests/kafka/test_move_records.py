@@ -1,0 +1,194 @@
+"""The record beside a file of moves: on the disk before anything changes, and what it restores."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from controller.admin.move_record import ListBefore, MoveRecord, RateBefore, replicas_before
+from klamm.cli.reassignment.record_file import RecordFile, decode, encode
+from tests.cli.shell import run_klamm
+from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
+from tests.kafka.test_kafka_admin import NO_MOVES, moving
+from tests.kafka.test_kafka_throttles import TOPIC, TP, Settings
+from transport.dynamic_configs import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_REPLICAS
+from transport.errors import ErrorCode
+from transport.kafka import messages as kafka
+from transport.kafka.messages.alter_partition_reassignments_response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from transport.messages import PartitionState
+
+RECORD = MoveRecord(
+    {TP: (2, 1)},
+    {("orders", LEADER_THROTTLED_REPLICAS): ListBefore("5:1", frozenset({(0, 1), (0, 2)}))},
+    {(3, FOLLOWER_THROTTLED_RATE): RateBefore(None, "4000")},
+)
+MOVE = {"topic": "orders", "partition": 0, "replicas": [3, 1]}
+
+
+def moves(folder: Path) -> Path:
+    """Write a file that moves the partition."""
+    file = folder / "plan.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [MOVE]}))
+    return file
+
+
+def answered(code: int = 0, text: str | None = None) -> kafka.AlterPartitionReassignmentsResponse:
+    """Return an answer about the partition."""
+    rows = (ReassignablePartitionResponse(0, code, text),)
+    return kafka.AlterPartitionReassignmentsResponse(responses=(ReassignableTopicResponse("orders", rows),))
+
+
+async def output(nodes: ScriptedNodes, *words: str, stdin: bytes = b"", code: int = 0) -> str:
+    """Run a command on the nodes, and return all that it prints."""
+    at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
+    done = await run_klamm("reassignment", *words, "--bootstrap-server", at, stdin=stdin)
+    assert done.returncode == code, done.stderr.decode()
+    return (done.stdout + done.stderr).decode()
+
+
+# --- the file -----------------------------------------------------------------------------------------------------
+
+
+def test_a_record_is_read_as_written(tmp_path: Path) -> None:
+    file = RecordFile(moves(tmp_path))
+    assert file.read() is None
+    file.write(RECORD)
+    assert file.path == tmp_path / "plan.json.before-execute.json"
+    assert file.read() == decode(encode(RECORD)) == RECORD
+    file.replace(RECORD, None)
+    assert file.read() is None
+
+
+def test_a_record_is_on_the_disk_before_it_replaces_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RecordFile(moves(tmp_path))
+    synced: list[tuple[str, bool]] = []
+    sync = os.fsync
+
+    def watched(fd: int) -> None:
+        synced.append((Path(f"/proc/self/fd/{fd}").readlink().name, file.path.exists()))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    file.write(RECORD)
+    assert synced == [("part", False), (tmp_path.name, True)]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"version": 2}', '{"version": 1, "partitions": [{}]}', "[1]"])
+def test_anything_else_is_no_record(text: str, tmp_path: Path) -> None:
+    file = RecordFile(moves(tmp_path))
+    file.path.write_text(text)
+    with pytest.raises(click.ClickException, match=r"before-execute\.json is no record of what was before moves: "):
+        file.read()
+
+
+@pytest.mark.parametrize(
+    ("now", "adding", "expected"),
+    [
+        ((3, 1, 2), (3,), (2, 1)),
+        ((3, 1), (), (2, 1)),
+        ((1, 2), (), (2, 1)),
+        ((4, 1), (), (4, 1)),
+    ],
+    ids=["under way", "complete", "in another order", "somewhere else"],
+)
+def test_an_earlier_record_counts_where_its_moves_are(
+    now: tuple[int, ...], adding: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    state = PartitionState("orders", "id", 0, 1, 1, 1, now, 1, now, adding, (2,) if adding else ())
+    assert replicas_before({TP: state}, {TP: (3, 1)}, {TP: (2, 1)}) == {TP: expected}
+    assert replicas_before({TP: state}, {TP: (3, 1)}, {}) == {TP: state.origin_replicas}
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_before_is_recorded_before_a_setting_changes(tmp_path: Path) -> None:
+    file, settings = moves(tmp_path), Settings()
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "5:1"
+    recorded: list[MoveRecord | None] = []
+
+    def alter(request: kafka.IncrementalAlterConfigsRequest) -> kafka.IncrementalAlterConfigsResponse:
+        recorded.append(RecordFile(file).read())
+        return settings.alter(request)
+
+    async with scripted_nodes(1, 2, 3) as nodes:
+        for node in nodes.nodes.values():
+            node.answers[kafka.DescribeConfigsRequest] = settings.describe
+            node.answers[kafka.IncrementalAlterConfigsRequest] = alter
+            node.answers[kafka.AlterPartitionReassignmentsRequest] = lambda _: None
+        nodes.show("orders", (2, 1))
+        execute = ("execute", "--reassignment-json-file", str(file), "--throttle", "4000", "--no-wait")
+        await output(nodes, *execute)
+    assert recorded[0] is not None
+    assert recorded[0].replicas == RECORD.replicas
+    assert (
+        recorded[0].lists[*("orders", LEADER_THROTTLED_REPLICAS)] == RECORD.lists["orders", LEADER_THROTTLED_REPLICAS]
+    )
+    assert recorded[0].rates[3, FOLLOWER_THROTTLED_RATE] == RateBefore(None, "4000")
+
+
+async def test_nothing_is_throttled_without_a_place_for_the_record() -> None:
+    settings = Settings()
+    answers: dict[Any, Any] = {
+        kafka.DescribeConfigsRequest: settings.describe,
+        kafka.IncrementalAlterConfigsRequest: settings.alter,
+    }
+    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+        nodes.show("orders", (2, 1))
+        plan = json.dumps({"partitions": [MOVE]}).encode()
+        execute = ("execute", "--reassignment-json-file", "/dev/stdin", "--throttle", "4000")
+        said = await output(nodes, *execute, stdin=plan, code=1)
+    assert "nothing was begun, as what is there before it could not be recorded: /dev/stdin is not a file" in said
+    assert settings.of == defaultdict(dict, {key: {} for key in settings.of})
+
+
+async def test_a_cancel_whose_order_was_not_restored_is_made_good(tmp_path: Path) -> None:
+    file = moves(tmp_path)
+    RecordFile(file).write(MoveRecord({TP: (2, 1)}))
+    async with scripted_nodes(1, 2, 3) as nodes:
+        nodes.show("orders", (1, 2))
+        asked: list[tuple[int, ...] | None] = []
+
+        def reassign(request: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            wanted = request.topics[0].partitions[0].replicas
+            asked.append(wanted)
+            if wanted is None:
+                return answered(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress")
+            nodes.show("orders", tuple(wanted))
+            return answered()
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        said = await output(nodes, "cancel", "--reassignment-json-file", str(file))
+    assert said == "orders-0: cancelled, has replicas [2, 1] again\n"
+    assert asked == [None, (2, 1)]
+    assert not RecordFile(file).path.exists()
+
+
+async def test_without_a_record_a_cancel_goes_by_the_plan(tmp_path: Path) -> None:
+    file = moves(tmp_path)
+    file.write_text(json.dumps({"version": 1, "partitions": [{**MOVE, "before": [2, 1]}]}))
+    settings = Settings()
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "0:1"
+    answers: dict[Any, Any] = {kafka.DescribeConfigsRequest: settings.describe}
+    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+        nodes.show("orders", (3, 1, 2))
+        nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = moving(3, 1, 2, adding=3, removing=2)
+
+        def reassign(request: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            nodes.show("orders", tuple(request.topics[0].partitions[0].replicas or (1, 2)))
+            nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = NO_MOVES
+            return answered()
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        said = await output(nodes, "cancel", "--reassignment-json-file", str(file))
+    assert said == "orders-0: cancelled, has replicas [2, 1] again\n"
+    assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "0:1"}
