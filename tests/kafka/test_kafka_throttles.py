@@ -172,6 +172,15 @@ async def test_a_move_that_is_throttled_again_has_what_was_before_the_first_time
     assert settings.of[BROKER, "1"] == {LEADER_THROTTLED_RATE: "77"}
 
 
+async def test_what_an_earlier_execution_added_stays_its_own() -> None:
+    settings = Settings()
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "0:1,5:1"
+    earlier = MoveRecord(lists={("orders", LEADER_THROTTLED_REPLICAS): ListBefore("5:1", frozenset({(0, 1)}))})
+    async with clients(settings) as (admin, _):
+        record = await begin(admin, 4_000, earlier, 3, 1)
+    assert record.lists["orders", LEADER_THROTTLED_REPLICAS] == ListBefore("5:1", frozenset({(0, 1), (0, 2)}))
+
+
 async def test_what_was_recorded_and_never_done_is_recorded_anew() -> None:
     settings = Settings()
     stale = MoveRecord(
