@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import Final, cast
 
-from attrs import frozen
+from attrs import define
 from outcome import Outcome
 from trio import CancelScope
 from trio._core import _run as _trio
@@ -46,7 +46,7 @@ def changing_deadline(scope: CancelScope) -> DeadlineChange:
     return DeadlineChange(scope)
 
 
-@frozen
+@define(eq=False)
 class DeadlineChange:
     """A block that changes the deadline of a cancel scope, which is registered anew when the block ends."""
 

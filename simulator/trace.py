@@ -53,7 +53,7 @@ class Trace:
         self.entries.append(Entry(now, kind, where, what))
         self.length += 1
         event = what if isinstance(what, bytes) else what.encode()
-        self._hash.update(f"{now:.9f} {kind} {where} ".encode() + event)
+        self._hash.update(b"%.9f %b %b %b" % (now, kind.encode(), where.encode(), event))
 
     def end(self) -> None:
         """Ignore later events: they only belong to the teardown of the simulation."""

@@ -48,16 +48,15 @@ class Watches:
 
     def fire(self, change: WatchFired) -> bool:
         """Spend the watches that see `change`. Return whether there were any."""
-        concerned = []
-        if change.kind is not WatchKind.CHILDREN:
-            concerned.append(self._nodes)
-        if change.kind in (WatchKind.CHILDREN, WatchKind.DELETED):
-            concerned.append(self._children)
-        armed = [paths for paths in concerned if change.path in paths]
+        path, kind = change.path, change.kind
+        sees_node = path in self._nodes and kind is not WatchKind.CHILDREN
+        sees_children = path in self._children and kind in (WatchKind.CHILDREN, WatchKind.DELETED)
         # A deleted znode may have a watch of each kind; both are spent by one event.
-        for paths in armed:
-            paths.remove(change.path)
-        return bool(armed)
+        if sees_node:
+            self._nodes.remove(path)
+        if sees_children:
+            self._children.remove(path)
+        return sees_node or sees_children
 
     def clear(self) -> None:
         """Remove all watches."""
