@@ -105,6 +105,8 @@ class _Search(Generic[S]):
     pending: dict[int, None] = field(factory=dict)
     """The operations that are invoked and not answered."""
 
+    _known: dict[tuple[int, S], dict[S, None]] = field(factory=dict, init=False)
+
     def answer(self, number: int) -> None:
         """Keep the configurations in which the operation takes effect before its answer."""
         kept: dict[_Configuration[S], None] = {}
@@ -124,9 +126,17 @@ class _Search(Generic[S]):
         self.configurations = kept
 
     def _next(self, state: S, done: frozenset[int]) -> Iterator[_Configuration[S]]:
-        states = list(self.drifts(state))
         for number in self.pending:
             if number not in done:
-                taken, operation = done | {number}, self.history[number].operation
-                for drifted in states:
-                    yield from ((after, taken) for after in operation.after(drifted))
+                taken = done | {number}
+                for after in self._after(number, state):
+                    yield after, taken
+
+    def _after(self, number: int, state: S) -> Iterable[S]:
+        """Return the states after an operation and what drifts before it. Each answer asks for most of them again."""
+        known = self._known.get((number, state))
+        if known is None:
+            operation = self.history[number].operation
+            known = {after: None for drifted in self.drifts(state) for after in operation.after(drifted)}
+            self._known[number, state] = known
+        return known
