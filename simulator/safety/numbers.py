@@ -36,7 +36,9 @@ class Numbers:
         # A copy of an order of an earlier controller, or to an earlier incarnation, is turned away.
         if this < channel or number == UNNUMBERED:
             return
-        if orders.setdefault(number, request) != request:
+        known = orders.setdefault(number, request)
+        # Most are the first of their number; comparing these with themselves takes time.
+        if known is not request and known != request:
             yield f"broker {broker_id} was sent {kind} under the number {number} of another order"
         if len(orders) > _REMEMBERED:
             del orders[min(orders)]
