@@ -143,6 +143,8 @@ class BrokerBacklog:
 
     def take(self) -> Request[object] | None:
         """Remove and return the next request, or None if nothing waits."""
+        if not len(self):
+            return None
         kinds = (
             (self._first_stops, self._take_first_stops),
             (self._live_brokers, self._take_live_brokers),
