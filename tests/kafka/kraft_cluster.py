@@ -43,13 +43,28 @@ class KraftCluster:
 
 @asynccontextmanager
 async def kraft_cluster(
-    directory: Path, count: int, *, release: str = RELEASE, settings: Mapping[str, str] | None = None
+    directory: Path,
+    count: int,
+    *,
+    release: str = RELEASE,
+    settings: Mapping[str, str] | None = None,
+    listeners: Mapping[str, int] | None = None,
+    heap: str = "256m",
 ) -> AsyncIterator[KraftCluster]:
-    """Run nodes 1 to `count` in a folder until the end of the block. They listen when the block begins."""
+    """Run nodes 1 to `count` in a folder until the end of the block. They listen when the block begins.
+
+    A single node may have more `listeners`, by their names at ports.
+    """
     controllers = {id_: free_port() for id_ in range(1, count + 1)}
     voters = ",".join(f"{id_}@{HOST}:{port}" for id_, port in controllers.items())
     common = SETTINGS | {"controller.quorum.voters": voters} | dict(settings or {})
-    nodes = {id_: _node(id_, port, directory / f"node-{id_}", common, release) for id_, port in controllers.items()}
+    nodes = {
+        id_: _node(id_, port, directory / f"node-{id_}", common, release, heap) for id_, port in controllers.items()
+    }
+    if listeners:
+        [node] = nodes.values()
+        more = (f"{name}://{HOST}:{port}" for name, port in listeners.items())
+        node.settings = {**node.settings, "listeners": ",".join([node.settings["listeners"], *more])}
     try:
         async with trio.open_nursery() as nursery:
             for node in nodes.values():
@@ -61,11 +76,11 @@ async def kraft_cluster(
                 kill(process)
 
 
-def _node(id_: int, controller: int, directory: Path, common: Mapping[str, str], release: str) -> RealBroker:
+def _node(id_: int, controller: int, directory: Path, common: Mapping[str, str], release: str, heap: str) -> RealBroker:
     port = free_port()
     own = {"node.id": str(id_), "broker.rack": f"r{id_}"}
     own["listeners"] = f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}"
-    node = RealBroker(id_, jars.folder(release), "", directory, {**own, **common}, port)
+    node = RealBroker(id_, jars.folder(release), "", directory, {**own, **common}, port, heap)
     for data in node.log_dirs:
         data.mkdir(parents=True)
         (data / "meta.properties").write_text(f"version=1\nnode.id={id_}\ncluster.id={CLUSTER_ID}\n")

@@ -48,6 +48,7 @@ class RealBroker:
     directory: Path
     settings: Mapping[str, str] = field(factory=dict)
     port: int = field(factory=lasting_port)
+    heap: str = "256m"
     processes: list[subprocess.Popen[bytes]] = field(factory=list, init=False)
     """All of them since the first start."""
 
@@ -84,7 +85,7 @@ class RealBroker:
         lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(self.settings)).items()]
         (self.directory / "server.properties").write_text("".join(lines))
         (self.directory / "log4j.properties").write_text(_LOGGING)
-        self.processes.append(spawn(_command(self.jars, self.directory), self.log))
+        self.processes.append(spawn(_command(self.jars, self.directory, self.heap), self.log))
         with trio.move_on_after(START_SECONDS):
             await _until_listening(self.process, self.port)
         if self.process.poll() is not None or not await listens(self.port):
@@ -136,8 +137,8 @@ async def real_broker(
             await broker.terminate()
 
 
-def _command(jars: Path, directory: Path) -> list[str]:
-    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
+def _command(jars: Path, directory: Path, heap: str) -> list[str]:
+    options = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
     logging = f"-Dlog4j.configuration=file:{directory}/log4j.properties"
     settings = str(directory / "server.properties")
     return [find_java(), *options, logging, "-cp", f"{jars}/*", "kafka.Kafka", settings]
