@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Final, TypeVar
 
 import trio
@@ -28,10 +29,10 @@ from controller.admin.active_controller import (
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.calls import Call
 from transport.kafka.node_pool import NodePool, open_node_pool
-from transport.kafka.reading import configs, metadata
+from transport.kafka.reading import Page, configs, metadata, page
 from transport.messages import BrokerEndpoint, ConfigResource, ConfigResourceType, MetadataResponse
 from transport.network import Network
-from transport.wire import ConnectionBroken, RequestTimedOut, Untrusted, WireError
+from transport.wire import ConnectionBroken, RequestTimedOut, UnsupportedApi, Untrusted, WireError
 from transport.wire.secured import beneath
 
 R = TypeVar("R")
@@ -100,7 +101,7 @@ class KafkaCluster:
 
         Raises ClusterUnreachable, WireError.
         """
-        found = await self._describe(topics, trio.current_time() + self.timeout)
+        found = await self._describe_in_pages(topics, trio.current_time() + self.timeout)
         controller = found.controller
         if controller is None or await self._is_broker(controller):
             return found
@@ -113,6 +114,21 @@ class KafkaCluster:
         self._brokers = {one.id: (one.host, one.port) for one in found.brokers}
         self._controller = None if found.controller is None else found.controller.id
         return found
+
+    async def _describe_in_pages(self, topics: Sequence[str] | None, deadline: float) -> MetadataResponse:
+        """Return brokers, and partitions page by page; all of them at once from nodes that have no pages."""
+        if topics is not None and not topics:
+            return await self._describe(topics, deadline)
+        pages: list[Page] = []
+        try:
+            while not pages or pages[-1].following is not None:
+                call = page(topics, pages[-1].following if pages else None)
+                pages.append(await self._ask_any(call, deadline))
+        except UnsupportedApi:
+            return await self._describe(topics, deadline)
+        found = await self._describe((), deadline)
+        states = tuple(chain.from_iterable(one.states for one in pages))
+        return replace(found, partitions=states, refused=tuple(chain.from_iterable(one.refused for one in pages)))
 
     async def _is_broker(self, node: BrokerEndpoint) -> bool:
         """Return whether a node is a broker, as is assumed of one that does not tell."""

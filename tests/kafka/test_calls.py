@@ -62,6 +62,8 @@ SETTINGS = AlterConfigsResource(
 
 CALLS: dict[str, tuple[Call[Any], int, int]] = {
     "metadata of all topics": (reading.metadata(None), 4, 12),
+    "a page of all partitions": (reading.page(None, None), 0, 0),
+    "a page of a topic": (reading.page(["orders"], ("orders", 2)), 0, 0),
     "metadata of a topic": (reading.metadata(["orders"]), 4, 12),
     "all reassignments": (reading.reassignments(None, 1), 0, 0),
     "reassignments": (reading.reassignments([TP], 1), 0, 0),

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from attrs import frozen
+
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.calls import Call, fault_of, require_success
@@ -16,6 +18,8 @@ from transport.kafka.log_dirs import describe_log_dirs, told_log_dirs
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.describe_quorum_request import PartitionData, TopicData
+from transport.kafka.messages.describe_topic_partitions_request import Cursor as RequestCursor, TopicRequest
+from transport.kafka.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponseTopic
 from transport.kafka.messages.list_partition_reassignments_request import ListPartitionReassignmentsTopics
 from transport.kafka.messages.metadata_request import MetadataRequestTopic
 from transport.kafka.messages.metadata_response import MetadataResponseTopic
@@ -33,6 +37,8 @@ from transport.messages import (
     TopicError,
 )
 from transport.metadata import ReplicaAssignment, TopicPartition
+
+DescribedTopic = MetadataResponseTopic | DescribeTopicPartitionsResponseTopic
 
 Moves = dict[TopicPartition, ReplicaAssignment]
 
@@ -66,7 +72,38 @@ def _metadata(answer: kafka.MetadataResponse) -> MetadataResponse:
     return MetadataResponse(controller, UNKNOWN, brokers, states, tuple(_refused(answer.topics)))
 
 
-def _states(topic: MetadataResponseTopic) -> Iterator[PartitionState]:
+PAGE_PARTITIONS: Final = 2000
+"""The most partitions of a page. Brokers give no more, unless max.request.partition.size.limit says so."""
+
+Cursor = tuple[str, int]
+"""The topic and the partition with which the next page begins."""
+
+
+@frozen
+class Page:
+    """Some of the partitions that were asked for, the topics that are not described, and where the next page begins."""
+
+    states: tuple[PartitionState, ...]
+    refused: tuple[TopicError, ...]
+    following: Cursor | None
+
+
+def page(topics: Sequence[str] | None, begins: Cursor | None) -> Call[Page]:
+    """Ask for a page of the partitions of all topics or of those named (KIP-966). Only brokers of KRaft offer this."""
+    named = tuple(map(TopicRequest, sorted(topics or ())))
+    cursor = None if begins is None else RequestCursor(*begins)
+    asked = kafka.DescribeTopicPartitionsRequest(named, PAGE_PARTITIONS, cursor)
+    return Call.of(asked, kafka.DescribeTopicPartitionsResponse, _page)
+
+
+def _page(answer: kafka.DescribeTopicPartitionsResponse) -> Page:
+    states = tuple(state for topic in answer.topics for state in _states(topic))
+    following = answer.next_cursor
+    cursor = None if following is None else (following.topic_name, following.partition_index)
+    return Page(states, tuple(_refused(answer.topics)), cursor)
+
+
+def _states(topic: DescribedTopic) -> Iterator[PartitionState]:
     for one in topic.partitions:
         yield PartitionState(
             topic.name or "",
@@ -85,7 +122,7 @@ def _states(topic: MetadataResponseTopic) -> Iterator[PartitionState]:
 _IS_ABSENT: Final = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
 
-def _refused(topics: Iterable[MetadataResponseTopic]) -> Iterator[TopicError]:
+def _refused(topics: Iterable[DescribedTopic]) -> Iterator[TopicError]:
     for topic in topics:
         error, _ = fault_of(topic.error_code, None)
         if error not in _IS_ABSENT:
