@@ -15,6 +15,7 @@ import trio
 
 from klamm.cli.reassignment.record_file import RecordFile
 from tests.cli.shell import Shell
+from tests.kafka.kraft_cluster import kraft_cluster
 from tests.kafka.real_brokers import kill
 from tests.kafka.real_cluster import until
 from tests.kafka.test_kraft_commands import fill, nodes_in, rows, until_registered
@@ -23,7 +24,7 @@ from transport.child_process import spawn
 ORDERS: Final = ((1, 2), (2, 1), (1, 2), (2, 1), (1, 2), (2, 1))
 """The replicas of the topic's partitions, of 3.3 MB each."""
 
-SLOW: Final = 100_000
+SLOW: Final = 50_000
 """So slow that a move is still under way when the next command begins."""
 
 FAST: Final = 50_000_000
@@ -82,12 +83,12 @@ def executing(shell: Shell, file: Path, throttle: int) -> Iterator[subprocess.Po
 
 
 async def until_copying(shell: Shell, count: int) -> None:
-    """Wait until so many moves have begun to copy."""
+    """Wait until so many moves are under way, and bytes are copied."""
 
     async def do_copy() -> bool:
         moves = await rows(shell, "reassignment", "describe")
-        behind = [one for move in moves for one in move["progress"] if not one["in_sync"]]
-        return len([one for one in behind if one["log_bytes"] > 0]) == count
+        copied = sum(one["log_bytes"] for move in moves for one in move["progress"] if not one["in_sync"])
+        return len(moves) == count and copied > 0
 
     await until(do_copy)
 
@@ -126,3 +127,30 @@ async def test_a_killed_execution_is_picked_up(tmp_path: Path) -> None:
         shell = Shell(bootstrap)
         await create_orders(shell)
         await kill_cancel_and_resume(shell, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("needs_kraft")
+async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(tmp_path: Path) -> None:
+    async with kraft_cluster(tmp_path, 3) as cluster:
+        shell = Shell(cluster.bootstrap)
+        await create_orders(shell)
+        before = await throttles(shell)
+        file = write_moves(tmp_path / "moves.json", {1: [3, 1]})
+        with executing(shell, file, 4 * SLOW) as process:
+            await until_copying(shell, 1)
+            cluster.nodes[2].kill()
+            assert await trio.to_thread.run_sync(process.wait) == 0
+        said = file.with_suffix(".log").read_text()
+        assert "orders-1: complete\n" in said
+        verify = ("reassignment", "verify", "--reassignment-json-file", str(file))
+        named = (
+            f"broker 2 does not answer, and keeps the throttle: `klamm {' '.join(verify)}` removes it once it is back\n"
+        )
+        assert named in said
+        await cluster.nodes[2].start()
+        await until_registered(shell, 3)
+        assert (await throttles(shell))["2"]["leader.replication.throttled.rate"] == str(4 * SLOW)
+        assert await shell(*verify) == "orders-1: complete\n"
+        assert await throttles(shell) == before
+        assert not RecordFile(file).path.exists()
