@@ -2,11 +2,11 @@
 
 Any broker knows those of topics and the default of all brokers, and only a broker itself knows its own.
 
-Two kinds of records that moves make there of throttles have another form than in clusters of ours. Kafka lets topics
-have no settings but its own, so it is not recorded which throttled replicas a move has added: all that are named one by
-one count as added by moves, as they do for Kafka's tools, and a topic whose replicas are all throttled ("*") is left as
-it is. Brokers may have any settings, but Kafka does not tell the values of those that it does not know: the earlier
-rate of a broker is part of the name.
+Two kinds of records that moves make of throttles have another form than in clusters of ours. Kafka lets topics have no
+settings but its own: the replicas that a move has added are recorded outside the cluster, and here all throttled ones
+that are named one by one count as those of moves, so that a broker keeps its rate while one of them moves. Brokers may
+have any settings, but Kafka does not tell the values of those that it does not know: the earlier rate of a broker is
+part of the name.
 """
 
 from __future__ import annotations
@@ -141,15 +141,14 @@ async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]
         texts = ((resource, _RATE_IS_HIDDEN.format(resource.name)) for resource in refused)
         return tuple(ResourceError(resource, ErrorCode.INVALID_CONFIG, text) for resource, text in texts)
     found: dict[ConfigResource, ResourceError] = {}
-    wanted = [_without_moves(one) for one in resources]
-    anywhere = [one for one in wanted if _broker_of(one.resource) is None]
+    anywhere = [one for one in resources if _broker_of(one.resource) is None]
     if anywhere:
         found |= {one.resource: one for one in await cluster.change_any(alter_configs(anywhere))}
         failed = [one for one in anywhere if _appends(one) and _is_strange(found.get(one.resource))]
         if failed:
             again = await _with_first_items(cluster, failed)
             found |= {one.resource: one for one in await cluster.change_any(alter_configs(again))}
-    for one in wanted:
+    for one in resources:
         broker_id = _broker_of(one.resource)
         if broker_id is not None:
             found[one.resource] = await _alter_broker(cluster, broker_id, one)
@@ -216,8 +215,3 @@ def _is_record(change: AlterableConfig) -> bool:
 
 def _is_new(change: AlterableConfig) -> bool:
     return _is_record(change) and change.operation is ConfigOperation.SET
-
-
-def _without_moves(wanted: AlterConfigsResource) -> AlterConfigsResource:
-    kept = tuple(one for one in wanted.configs if one.name not in _OF_MOVES.values())
-    return replace(wanted, configs=kept)

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from controller.admin.move_record import ListBefore, MoveRecord, RateBefore, replicas_before
+from klamm.cli.reassignment.files import encode_targets
 from klamm.cli.reassignment.record_file import RecordFile, decode, encode
 from tests.cli.shell import run_klamm
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
@@ -134,6 +135,19 @@ async def test_what_was_before_is_recorded_before_a_setting_changes(tmp_path: Pa
         recorded[0].lists[*("orders", LEADER_THROTTLED_REPLICAS)] == RECORD.lists["orders", LEADER_THROTTLED_REPLICAS]
     )
     assert recorded[0].rates[3, FOLLOWER_THROTTLED_RATE] == RateBefore(None, "4000")
+
+
+async def test_a_move_that_is_picked_up_has_the_rollback_of_the_first_time(tmp_path: Path) -> None:
+    file, rollback = moves(tmp_path), tmp_path / "rollback.json"
+    RecordFile(file).write(MoveRecord({TP: (2, 1)}))
+    rollback.write_text(f"{encode_targets({TP: (2, 1)})}\n")
+    async with scripted_nodes(1, 2, 3) as nodes:
+        nodes.show("orders", (3, 1, 2))
+        nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = moving(3, 1, 2, adding=3, removing=2)
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = answered()
+        execute = ("execute", "--reassignment-json-file", str(file), "--rollback-json-file", str(rollback))
+        assert "orders-0: begun\n" in await output(nodes, *execute, "--no-wait")
+    assert RecordFile(file).read() == MoveRecord({TP: (2, 1)})
 
 
 async def test_nothing_is_throttled_without_a_place_for_the_record() -> None:
