@@ -14,6 +14,9 @@ from transport.wire import serve
 
 CURE = ": name brokers or controllers with --bootstrap-server\n"
 FOREVER = ("--timeout", "3600")
+ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
+"""With it a server of TLS answers what is no handshake."""
+
 COMMANDS = ("topic list", "produce t", "consume t --follow")
 
 
@@ -50,6 +53,19 @@ async def test_what_listens_is_a_web_server(nursery: trio.Nursery) -> None:
     port = await nursery.start(TcpNetwork().serve, answer, "127.0.0.1", 0)
     said = await refused("topic list", "--bootstrap-server", f"127.0.0.1:{port}", *FOREVER)
     assert said.startswith(f"Error: 127.0.0.1:{port} does not answer as a broker or controller does (the connection")
+
+
+async def test_what_listens_speaks_tls(nursery: trio.Nursery) -> None:
+    async def answer(stream: trio.abc.Stream) -> None:
+        await stream.receive_some(1)
+        await stream.send_all(ALERT)
+
+    port = await nursery.start(TcpNetwork().serve, answer, "127.0.0.1", 0)
+    said = await refused("topic list", "--bootstrap-server", f"127.0.0.1:{port}", *FOREVER)
+    assert said == (
+        f"Error: cannot connect to 127.0.0.1:{port}: the other end speaks TLS, and this end does not: check "
+        "security.protocol: name the security of the cluster with --command-config\n"
+    )
 
 
 async def test_a_broker_that_knows_no_controller(nursery: trio.Nursery) -> None:

@@ -79,7 +79,8 @@ class Tls:
 # --- what went wrong --------------------------------------------------------------------------------------------
 
 _NO_AUTHORITY: Final = "no authority of ssl.truststore.location has signed its certificate"
-_NO_TLS: Final = "it does not speak TLS there: check the port and security.protocol"
+_CHECK_PORT: Final = "check the port and security.protocol"
+_NO_TLS: Final = f"it does not speak TLS there: {_CHECK_PORT}"
 _ASKS: Final = "it asks for a client certificate: set ssl.keystore.location"
 
 _VERIFY_FAULTS: Final = MappingProxyType(
@@ -107,7 +108,7 @@ _REASONS: Final = MappingProxyType(
         "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate, and ssl.client.auth is required",
         "TLSV13_ALERT_CERTIFICATE_REQUIRED": _ASKS,
         "TLSV1_ALERT_CERTIFICATE_REQUIRED": _ASKS,
-        "UNEXPECTED_EOF_WHILE_READING": "it ended the connection in the middle of a TLS handshake",
+        "UNEXPECTED_EOF_WHILE_READING": f"it ended the connection in the middle of a TLS handshake: {_CHECK_PORT}",
     }
 )
 _REFUSED_ALERTS: Final = MappingProxyType(
@@ -115,7 +116,7 @@ _REFUSED_ALERTS: Final = MappingProxyType(
         "CERTIFICATE_EXPIRED": "it has expired",
         "CERTIFICATE_UNKNOWN": "it is not accepted there",
         "CERTIFICATE_REVOKED": "it is revoked",
-        "BAD_CERTIFICATE": "it is not accepted there",
+        "BAD_CERTIFICATE": "it is not accepted there, or there is none",  # so Java answers a client without one
         "UNSUPPORTED_CERTIFICATE": "it is not accepted there",
         "UNKNOWN_CA": "its authority is not trusted there",
     }

@@ -19,7 +19,7 @@ from transport.security.tls import fault_of
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
-from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnsupportedApi, Untrusted
+from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnexpectedTls, UnsupportedApi, Untrusted
 from transport.wire.exchange import Exchange
 
 C = TypeVar("C", bound="Negotiable")
@@ -152,6 +152,9 @@ async def connect(
 
 def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> ConnectionBroken:
     """Return what to tell about a connection that could not be made."""
+    distrust = _distrust(error)
+    if distrust:
+        return Untrusted(f"cannot connect to {peer}: {distrust}")
     match error:
         case socket.gaierror():
             return NotServed(f"cannot connect to {peer}: the host {host} cannot be found ({error.strerror})")
@@ -159,13 +162,6 @@ def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> 
             return NotServed(f"cannot connect to {peer}: nothing listens there")
         case OSError():
             return ConnectionBroken(f"cannot connect to {peer}: {error.strerror or error}")
-        case SecurityError():
-            return Untrusted(f"cannot connect to {peer}: {error}")
-        case ApiError(code=ErrorCode.ILLEGAL_SASL_STATE):
-            return Untrusted(f"cannot connect to {peer}: {error.message}")
-        case ConnectionBroken(__cause__=trio.BrokenResourceError(__cause__=Exception() as cause)) if fault_of(cause):
-            # A server of TLS 1.3 refuses a client's certificate after the client's handshake.
-            return Untrusted(f"cannot connect to {peer}: {fault_of(cause)}")
         case ConnectionBroken():
             return NotServed(f"{peer} does not answer as a broker or controller does ({error})")
         case trio.TooSlowError():
@@ -173,6 +169,21 @@ def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> 
         case trio.BrokenResourceError():
             return ConnectionBroken(f"cannot connect to {peer}: the connection broke")
     return ConnectionBroken(f"cannot agree with {peer} on versions: {error}")
+
+
+def _distrust(error: Exception) -> str | None:
+    """Return which security failed, or is there at one end only; None for other errors."""
+    match error:
+        case SecurityError():
+            return str(error)
+        case ApiError(code=ErrorCode.ILLEGAL_SASL_STATE):
+            return error.message
+        case ConnectionBroken(__cause__=trio.BrokenResourceError(__cause__=Exception() as cause)):
+            # A server of TLS 1.3 refuses a client's certificate after the client's handshake.
+            return fault_of(cause)
+        case ConnectionBroken(__cause__=UnexpectedTls() as cause):
+            return str(cause)
+    return None
 
 
 def _common_versions(apis: ApiTable, offered: ApiVersionsResponse) -> dict[type[Request[Any]], int]:

@@ -19,6 +19,10 @@ class FrameTooLarge(FrameError):
     """A frame exceeds the reader's limit."""
 
 
+class UnexpectedTls(FrameTooLarge):
+    """What should be the length of a frame is the beginning of an alert of TLS."""
+
+
 class ConnectionBroken(WireError):
     """The connection could not be opened, or broke. It is unknown whether a request took effect."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from transport.wire.errors import FrameError, FrameTooLarge
+from transport.wire.errors import FrameError, FrameTooLarge, UnexpectedTls
 
 MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
 """The default of Kafka's socket.request.max.bytes."""
@@ -63,7 +63,7 @@ class FrameDecoder:
 
     def _check(self, length: int) -> None:
         if length >> 16 == _TLS_ALERT and length > self._max_frame_bytes:
-            raise FrameTooLarge("the other end speaks TLS, and this end does not: check security.protocol")
+            raise UnexpectedTls("the other end speaks TLS, and this end does not: check security.protocol")
         if length > self._max_frame_bytes:
             raise FrameTooLarge(f"a frame of {length} bytes exceeds the limit of {self._max_frame_bytes}")
         if length <= 0:

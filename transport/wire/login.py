@@ -30,7 +30,7 @@ from transport.security.sasl import (
 )
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope, is_kafkas
-from transport.wire.errors import CodecError, FrameError
+from transport.wire.errors import CodecError, FrameError, UnexpectedTls
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
 
@@ -61,6 +61,8 @@ async def log_in(stream: trio.abc.Stream, login: SaslLogin) -> None:
         raise _failed(login, refusal.message) from None
     except SecurityError as error:
         raise _failed(login, str(error)) from None
+    except UnexpectedTls as error:
+        raise AuthenticationFailed(str(error)) from None
     except (CodecError, FrameError) as error:
         raise AuthenticationFailed(f"it does not answer as a broker or controller does ({error})") from None
 
