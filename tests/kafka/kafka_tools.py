@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Final
 
 import trio
 from attrs import frozen
 
+from tests.kafka.tool_runner import LIMIT_SECONDS, TOOLS
 from transport.zookeeper_server import find_java
-
-TOOLS: Final = {
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
-}
-LIMIT_SECONDS: Final = 120
 
 
 @frozen

@@ -77,10 +77,10 @@ TOPICS: Final = (
     create(New("x", -1, -1, (Replicas(0, (1,)), Replicas(1, (1, 2))))),
     create(New("x", -1, -1, (Replicas(0, (1, 1)), Replicas(1, (1, 2))))),
     create(New("x", -1, -1, (Replicas(1, (1,)), Replicas(2, (2,))))),
-    create(New("x", -1, -1, (Replicas(0, ()),))),
+    create(New("empty", -1, -1, (Replicas(0, ()),))),
     create(New("x", 1, 1, (), (Setting("retention.ms", None),))),
     create(New("x", 1, 1, (), (Setting("retention.ms", None), Setting("foo", None)))),
-    create(New("x", 1, 1, (), (Setting("retention.ms", "5"), Setting("retention.ms", "6")))),
+    create(New("r5", 1, 1, (), (Setting("retention.ms", "5"), Setting("retention.ms", "6")))),
     create(New("x", 0, 1)),
     create(New("x", -3, 1)),
     create(New("x", 1, 0)),
@@ -89,11 +89,17 @@ TOPICS: Final = (
     create(New("..", 1, 1)),
     create(New("x" * 250, 1, 1)),
     create(New("__cluster_metadata", 1, 1), New("__cluster_metadata", 1, 1)),
-    create(New("x", 2, 2), New("r1", 1, 1), validate_only=True),
-    create(New("x", -1, -1), validate_only=True),
     create(New("r4", 1, 1), New("r1", 1, 1), timeout_ms=0),
     create(),
 )
+VALIDATED: Final = (
+    create(New("x", 2, 2), New("r1", 1, 1), validate_only=True),
+    create(New("x", -1, -1), validate_only=True),
+    create(New("x", 2, 9), validate_only=True),
+)
+VALIDATED_IN: Final = 4
+"""The last version of the answer without settings: ours has those of topics that exist."""
+
 PARTITIONS: Final = (
     grow("r1", 2),
     grow("r1", 1),
@@ -166,6 +172,8 @@ async def requests(side: Side) -> None:
     async with open_kafka_connection(network, node.host, node.port, client_id="tests") as controller:
         for asked in (*TOPICS, *PARTITIONS, *ELECTIONS, *MOVES, *OTHERS, *DELETIONS):
             await ask(side, controller, asked)
+        for asked in VALIDATED:
+            await ask(side, controller, asked, VALIDATED_IN)
         await in_each_version(side, controller)
 
 

@@ -29,9 +29,9 @@ OF_BROKERS = """
     --alter --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2
     --alter --entity-type brokers --entity-name 1 --add-config num.io.threads=3
     --alter --entity-type brokers --entity-default --add-config log.retention.ms=86400000
-    --describe --entity-type brokers --entity-name 1
-    --describe --entity-type brokers --entity-default
-    --describe --entity-type brokers
+    --describe --entity-type brokers --entity-name 1 # until num.io.threads=3
+    --describe --entity-type brokers --entity-default # until log.retention.ms
+    --describe --entity-type brokers # until log.retention.ms
     --alter --entity-type brokers --entity-name 1 --add-config broker.id=7
     --alter --entity-type brokers --entity-name 1 --add-config log.retention.ms=x
     --alter --entity-type brokers --entity-name 1 --delete-config nosuch

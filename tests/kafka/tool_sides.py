@@ -13,14 +13,14 @@ from typing import Final
 
 import trio
 from attrs import define, field, frozen
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from tests.kafka import jars
 from tests.kafka.cluster_security import ADMIN, ClusterSecurity
 from tests.kafka.moves import BYTES, RECORDS
 from tests.kafka.real_brokers import RealBroker, kill
-from tests.kafka.real_cluster import OPEN, SETTINGS, Starting, real_broker_of, real_cluster, until
+from tests.kafka.real_cluster import OPEN, PATIENCE_SECONDS, SETTINGS, Starting, real_broker_of, real_cluster, until
 from tests.kafka.real_controllers import LISTENERS
 from tests.kafka.tool_runner import ToolRunner, running_tools
 from tests.kit.ports import free_ports
@@ -38,6 +38,8 @@ _VARYING: Final = (
     (r"TopicId: \S+", "TopicId: ID"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     (r"SERVERS +\(\d\)", "COORDINATOR"),
+    (r"User:CN=", "User:"),
+    (r"Request Request\(.*\) is", "REQUEST is"),
 )
 
 
@@ -72,17 +74,29 @@ class Side:
     answers: list[Answer] = field(factory=list, init=False)
 
     async def play(self, commands: str, tool: str = "") -> None:
-        """Run commands, one a line, all of the same tool perhaps, and take what they say."""
-        for command in filter(None, map(str.strip, commands.splitlines())):
-            await self.run(f"{tool} {command}".strip())
+        """Run commands, one a line, all of the same tool perhaps, and take what they say.
 
-    async def run(self, command: str, stdin: bytes = b"") -> None:
+        Brokers read changes of settings some time later: a command is repeated until it says what is behind `# until`,
+        or does not say what is behind `# until no`.
+        """
+        for line in filter(None, map(str.strip, commands.splitlines())):
+            command, _, end = line.partition(" # until ")
+            await self.run(f"{tool} {command}".strip(), end=end)
+
+    async def run(self, command: str, stdin: bytes = b"", end: str = "") -> None:
         """Run a command, in which {} stands for the cluster's directory, and take what it says."""
+        answer = await self._answer(command, stdin)
+        with trio.fail_after(PATIENCE_SECONDS):
+            while (end.removeprefix("no ") in str(answer)) is end.startswith("no "):
+                answer = await self._answer(command, stdin)
+        self.answers.append(answer)
+
+    async def _answer(self, command: str, stdin: bytes) -> Answer:
         tool, *words = shlex.split(command)
         words = [word.replace("{}", str(self.directory)) for word in words]
         code, text = await self.tools.run(tool, *words, stdin=stdin)
         lines = self._lines(text)
-        self.answers.append(Answer(command, code, tuple(sorted(lines) if tool in UNORDERED else lines)))
+        return Answer(command, code, tuple(sorted(lines) if tool in UNORDERED else lines))
 
     def _lines(self, text: str) -> list[str]:
         text = text.replace(str(self.directory), "{}")
@@ -139,7 +153,11 @@ class Side:
 
     def _told(self, broker_id: int, topic: str, partition: int) -> tuple[int, set[int]] | None:
         admin = AdminClient(self.connecting(self.clients[broker_id]))
-        known = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.get(partition)
+        try:
+            known = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.get(partition)
+        except KafkaException:
+            # Behind TLS or SASL our controller passes nothing on, and librdkafka does not ask another node by itself.
+            return None
         return None if known is None else (known.leader, set(known.isrs))
 
 
