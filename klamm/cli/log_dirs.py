@@ -43,10 +43,11 @@ def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None, 
     found = cluster.ask_moves(lambda admin: _read(admin, ids, topics))
     if output != "table":
         print_document([_document(broker, told) for broker, told in found.items()], output)
-    elif topics is not None:
-        print_table(_LOG_COLUMNS, list(_log_rows(found)))
-    else:
-        print_table(_DIRECTORY_COLUMNS, list(_directory_rows(found)))
+    elif any(told.log_dirs for told in found.values()):
+        if topics is not None:
+            print_table(_LOG_COLUMNS, list(_log_rows(found)))
+        else:
+            print_table(_DIRECTORY_COLUMNS, list(_directory_rows(found)))
     silent = {broker: told.fault for broker, told in found.items() if told.fault}
     for broker, fault in silent.items():
         name = f"broker {broker}"

@@ -32,6 +32,12 @@ broker  directory  logs  size     future logs  total    free     error
 """
 
 
+@pytest.fixture(autouse=True)
+def _unlimited_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables be as wide as they need, as on a pipe, where the processes of the tests have a width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def told(request: kafka.DescribeLogDirsRequest) -> kafka.DescribeLogDirsResponse:
     """Return a log on its way to a second directory, a failed directory and, if all are asked for, nothing more."""
     assert request.topics is None or [topic.topic for topic in request.topics] == ["orders"]

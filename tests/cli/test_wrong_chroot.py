@@ -28,6 +28,7 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("controller", "take-over"): (),
     ("cluster", "describe"): (),
     ("broker", "list"): (),
+    ("log-dirs", "describe"): (),
     ("topic", "list"): (),
     ("topic", "describe"): ("t",),
     ("topic", "create"): ("t",),

@@ -26,7 +26,9 @@ from transport.store.memory import MemoryZooKeeper
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
 
-ANSWERED = {7, 18, 56, 67}
+ANSWERED = {7, 18, 19, 20, 37, 43, 46, 56, 67}
+"""The requests of brokers and administrators that a controller answers without any rights."""
+
 DAMAGED = 60
 """The damaged copies of each request."""
 
@@ -137,7 +139,7 @@ async def test_an_impossible_length_ends_the_connection(controllers: Controllers
     assert await answer_to(service.node.listeners[0].port, pack(">i", length) + bytes(100)) is None
 
 
-@pytest.mark.parametrize("key", [*sorted(set(KAFKA_APIS) - ANSWERED), 0, 19, 9_999, -1])
+@pytest.mark.parametrize("key", [*sorted(set(KAFKA_APIS) - ANSWERED), 0, 9_999, -1])
 async def test_what_is_not_asked_of_a_controller_ends_the_connection(controllers: Controllers, key: int) -> None:
     service = await controllers.start(**KAFKA)
     assert service.node is not None
