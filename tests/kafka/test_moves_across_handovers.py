@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 import trio
 
 from tests.kafka.moves import begin, begin_under_kafka, create_held, fill, held, move_of, until_begun, until_moved
@@ -19,6 +20,7 @@ BROKERS = (1, 2, 3, 4)
 RECORDS_AFTER = 20
 
 
+@pytest.mark.soak
 async def test_a_move_is_finished_by_the_next_controller(zookeeper: str, tmp_path: Path, release: str) -> None:
     address = f"{zookeeper}/moves-{tmp_path.name}"
     running = real_cluster(address, tmp_path, release=release, broker_ids=BROKERS)
