@@ -6,6 +6,7 @@ known is UNKNOWN. One answer is put together from those of several nodes, which 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -19,6 +20,7 @@ from controller.admin.active_controller import Address
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster, open_kafka_cluster
 from controller.admin.kafka_progress import THROTTLES, Settings, Sizes, Throttles, copied, described
+from controller.admin.log_mover import Directories, LogMover, Replica
 from controller.admin.reassignments import ReassignmentDescriptions
 from controller.model.rate_window import RateWindow
 from transport import messages
@@ -68,6 +70,11 @@ class KafkaAdmin:
     def keeps_records(self) -> bool:
         """Whether the cluster keeps what was before a move."""
         return False
+
+    @property
+    def log_mover(self) -> LogMover:
+        """Moves logs between the directories of brokers: this client does."""
+        return self
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -201,6 +208,28 @@ class KafkaAdmin:
             return await self.cluster.change(changing.elect(election_type, partitions, self.cluster.timeout_ms))
         before = (await self.read_metadata(sorted({tp.topic for tp in orders}))).partitions
         return await kafka_elections.elect_in_order(self.cluster, partitions or (), orders, before)
+
+    async def alter_replica_log_dirs(self, directories: Directories) -> dict[Replica, str]:
+        """Let brokers move logs, or remember where to create them; return the reason for each that is refused."""
+        by_broker: defaultdict[int, dict[TopicPartition, str]] = defaultdict(dict)
+        for (tp, broker_id), path in directories.items():
+            by_broker[broker_id][tp] = path
+        refused: dict[Replica, str] = {}
+
+        async def ask(broker_id: int, wanted: Mapping[TopicPartition, str]) -> None:
+            try:
+                answered = await self.cluster.ask_broker(broker_id, changing.move_logs(wanted), ATTEMPT_SECONDS)
+            except (ApiError, WireError) as error:
+                refused.update({(tp, broker_id): str(error) for tp in wanted})
+                return
+            # A broker without the replica remembers the directory, and says so by this error.
+            faults = [one for one in answered if one.error not in (ErrorCode.NONE, ErrorCode.REPLICA_NOT_AVAILABLE)]
+            refused.update({(one.tp, broker_id): one.message or one.error.name for one in faults})
+
+        async with trio.open_nursery() as nursery:
+            for broker_id, wanted in by_broker.items():
+                nursery.start_soon(ask, broker_id, wanted)
+        return refused
 
     async def incremental_alter_configs(
         self, resources: Sequence[messages.AlterConfigsResource]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.log_mover import LogMover
 from controller.admin.reassignments import ReassignmentDescriptions
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
@@ -22,6 +23,10 @@ class MoveAdmin(Protocol):
     @property
     def keeps_records(self) -> bool:
         """Whether the cluster keeps what was before a move: the order of replicas, and who throttles what."""
+
+    @property
+    def log_mover(self) -> LogMover | None:
+        """Moves logs between the directories of brokers; None in clusters whose brokers do not do that."""
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]

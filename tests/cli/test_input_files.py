@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from broker.meta_properties import WrongLogDir, load_storage_id
 from klamm.cli import main
 from klamm.cli.leaders import read_wanted
-from klamm.cli.reassignment.files import read_targets
+from klamm.cli.reassignment.files import read_document
 from klamm.cli.settings import read_file
 from simulator.scenario.loader import load
 from tests.cli.devices import device
@@ -132,7 +132,7 @@ def test_an_empty_document_is_told_to_be_empty(reader: str, content: bytes, tmp_
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(BOM + MOVES)
-    assert read_targets(path) == {TopicPartition("t", 0): (1,)}
+    assert read_document(path).targets == {TopicPartition("t", 0): (1,)}
     assert read_wanted(path).orders == {TopicPartition("t", 0): (1,)}
     path.write_bytes(BOM + b"[broker]\r\nport = 7\r\n")
     assert read_file(path, "broker") == {"port": 7}
@@ -177,7 +177,7 @@ def test_a_pipe_is_read_to_its_end_once_somebody_writes(pieces: list[bytes], tmp
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert read_targets(fifo) == {TopicPartition("t", 0): (1,)}
+    assert read_document(fifo).targets == {TopicPartition("t", 0): (1,)}
     writer.join()
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from klamm.cli.reassignment import files
-from klamm.cli.reassignment.files import FileFault, decode_document, encode_targets, read_targets
+from klamm.cli.reassignment.files import FileFault, decode_document, encode_targets, read_document
 from transport.metadata import TopicPartition
 
 T0 = '{"topic":"t","partition":0,"replicas":[1]}'
@@ -57,8 +57,8 @@ def plan(*entries: str) -> str:
          "partitions[0].replicas: the list of replicas [1, -2] has a negative broker id"),
         (plan('{"topic":"t","partition":0,"replicas":[1],"log_dirs":[]}'),
          "partitions[0].log_dirs must be a list of 1"),
-        (plan('{"topic":"t","partition":0,"replicas":[1],"log_dirs":["/disk1"]}'),
-         'partitions[0].log_dirs: logs cannot be moved between directories: leave it out, or name each "any"'),
+        (plan('{"topic":"t","partition":0,"replicas":[1],"log_dirs":["disk1"]}'),
+         "partitions[0].log_dirs must have the absolute path of a log directory or \"any\", not 'disk1'"),
     ],
     ids=range(28),
 )  # fmt: skip
@@ -72,14 +72,14 @@ def test_a_fault_is_told_in_one_line_that_names_the_file(tmp_path: Path) -> None
     file = tmp_path / "move.json"
     file.write_bytes(b'{"partitions":"\xff"}')
     with pytest.raises(click.ClickException) as refused:
-        read_targets(file)
+        read_document(file)
     assert refused.value.message == f"{file}: not UTF-8: byte 15"
     file.write_text(plan(f'{{"topic":"t","partition":0,"replicas":{["1"] * 10_000}}}'.replace("'", '"')))
     with pytest.raises(click.ClickException) as refused:
-        read_targets(file)
+        read_document(file)
     assert len(refused.value.message) < 300
     with pytest.raises(click.ClickException) as refused:
-        read_targets(tmp_path / "nothing.json")
+        read_document(tmp_path / "nothing.json")
     assert refused.value.message == f"{tmp_path / 'nothing.json'}: No such file or directory"
 
 
@@ -88,7 +88,7 @@ def test_a_huge_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     with file.open("wb") as stream:
         stream.truncate(files.LIMIT.bytes * 1000)
     with pytest.raises(click.ClickException) as refused:
-        read_targets(file)
+        read_document(file)
     assert refused.value.message == f"{file}: larger than 64 MB: split it"
 
 
@@ -100,7 +100,7 @@ def test_what_kafka_writes_is_read_in_its_order(tmp_path: Path) -> None:
         for p in reversed(range(10_000))
     ]
     file.write_text(json.dumps({"partitions": entries, "comment": "ours"}))
-    targets = read_targets(file)
+    targets = read_document(file).targets
     assert list(targets) == [TopicPartition("t", p) for p in reversed(range(10_000))]
     assert targets[TopicPartition("t", 9_999)] == (3, 7)
 
@@ -114,6 +114,15 @@ PARTITIONS = st.tuples(st.text().filter(str.isprintable), st.integers(0, 2**31 -
 @given(st.dictionaries(PARTITIONS, REPLICAS, min_size=1))
 def test_what_is_written_for_the_way_back_is_read_back(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
     assert decode_document(encode_targets(targets).encode()).targets == targets
+
+
+def test_directories_are_named_for_some_replicas_or_none() -> None:
+    entry = '{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/disk2"]}'
+    document = decode_document(plan(entry).encode())
+    tp = TopicPartition("t", 0)
+    assert document.log_dirs == {(tp, 2): "/disk2"}
+    written = encode_targets(document.targets, document.log_dirs)
+    assert decode_document(written.encode()) == document
 
 
 @given(st.binary())

@@ -85,11 +85,11 @@ async def until_registered(shell: Shell, count: int) -> None:
 async def test_one_node_under_kraft(tmp_path: Path) -> None:
     async with nodes_in(tmp_path, 1) as bootstrap:
         shell = Shell(bootstrap)
-        await live_on_one(shell)
+        await live_on_one(shell, tmp_path)
 
 
-async def live_on_one(shell: Shell) -> None:
-    """Create, read, change and delete on a cluster of one broker."""
+async def live_on_one(shell: Shell, folder: Path) -> None:
+    """Create, read, change, move a log and delete on a cluster of one broker."""
     await shell("topic", "create", "orders", "--partitions", "3", "--config", "min.insync.replicas=2")
     await shell("topic", "add-partitions", "orders", "--partitions", "4")
     assert [(row["topic"], row["partitions"]) for row in await rows(shell, "topic", "list")] == [("orders", 4)]
@@ -106,12 +106,37 @@ async def live_on_one(shell: Shell) -> None:
     assert sorted((log["partition"], log["bytes"], log["is_future"]) for log in logs) == [
         (number, 0, False) for number in range(4)
     ]
+    await move_log(shell, folder)
     dump = json.loads(await shell("state", "dump"))
     assert [row["bytes"] for row in dump["partitions"]] == [0] * 4
     assert sum(one["total_bytes"] > one["usable_bytes"] > 0 for one in dump["brokers"][0]["log_dirs"]) == 2
     assert await shell("topic", "delete", "orders") == "deleted topic orders\n"
     refusal = await shell("topic", "describe", "orders", fails=True)
     assert refusal == "Error: there is no topic orders: see `klamm topic list`\n"
+
+
+async def move_log(shell: Shell, folder: Path) -> None:
+    """Move the log of a partition to the other directory of its broker, and back by the rollback."""
+    file, back = folder / "move.json", folder / "back.json"
+    before, there = await directories_of_first(shell)
+    entry = {"topic": "orders", "partition": 0, "replicas": [1], "log_dirs": [there]}
+    await trio.Path(file).write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    moved, returned = ("--reassignment-json-file", str(file)), ("--reassignment-json-file", str(back))
+    await shell("reassignment", "verify", *moved, fails=True)
+    done = await shell("reassignment", "execute", *moved, "--rollback-json-file", str(back))
+    assert "orders-0: complete" in done
+    assert await directories_of_first(shell) == (there, before)
+    assert await shell("reassignment", "verify", *moved) == "orders-0: complete\n"
+    await shell("reassignment", "execute", *returned)
+    assert await directories_of_first(shell) == (before, there)
+
+
+async def directories_of_first(shell: Shell) -> tuple[str, str]:
+    """Return the directory of the topic's first partition, and the other one of its broker."""
+    [broker] = await rows(shell, "log-dirs", "describe", "--topic-list", "orders")
+    has_first = {one["path"]: any(log["partition"] == 0 for log in one["logs"]) for one in broker["log_dirs"]}
+    first, other = sorted(has_first, key=lambda path: not has_first[path])
+    return first, other
 
 
 async def use_filters(shell: Shell) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
@@ -11,6 +12,7 @@ from transport.kafka.messages.alter_partition_reassignments_request import (
     ReassignablePartition as KafkaPartition,
     ReassignableTopic,
 )
+from transport.kafka.messages.alter_replica_log_dirs_request import AlterReplicaLogDir, AlterReplicaLogDirTopic
 from transport.kafka.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
 from transport.kafka.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -144,6 +146,29 @@ def elect(kind: ElectionType, partitions: Iterable[TopicPartition] | None, timeo
         return tuple(one for one in found if named is not None or one.error is not ErrorCode.ELECTION_NOT_NEEDED)
 
     return Call.of(kafka.ElectLeadersRequest(int(kind), named, timeout_ms), kafka.ElectLeadersResponse, read)
+
+
+# --- log directories --------------------------------------------------------------------------------------------
+
+
+def move_logs(directories: Mapping[TopicPartition, str]) -> Call[Partitions]:
+    """Let a broker move logs to other directories of it, or remember where to create them (KIP-113)."""
+    by_path: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+    for tp, path in directories.items():
+        by_path[path].append(tp)
+    dirs = tuple(
+        AlterReplicaLogDir(path, tuple(AlterReplicaLogDirTopic(name, tuple(n)) for name, n in by_topic(tps).items()))
+        for path, tps in by_path.items()
+    )
+    return Call.of(kafka.AlterReplicaLogDirsRequest(dirs), kafka.AlterReplicaLogDirsResponse, _logs_moved)
+
+
+def _logs_moved(answer: kafka.AlterReplicaLogDirsResponse) -> Partitions:
+    return tuple(
+        PartitionError(topic.topic_name, one.partition_index, *fault_of(one.error_code, None))
+        for topic in answer.results
+        for one in topic.partitions
+    )
 
 
 # --- settings ---------------------------------------------------------------------------------------------------

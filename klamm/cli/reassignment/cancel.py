@@ -61,7 +61,7 @@ def cancel(
     """Cancel moves. Wait until the partitions have their original replicas again."""
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
-    document = MoveFile({}, {}) if file is None else read_document(file)
+    document = MoveFile({}) if file is None else read_document(file)
     executed = plan or file
     record = None if executed is None else RecordFile(executed)
     options = Options(tuple(document.targets), document.starts, record, naming, not no_wait, output)

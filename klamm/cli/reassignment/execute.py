@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.move_record import MoveRecord, replicas_before
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
@@ -23,6 +24,7 @@ from klamm.cli.output_files import is_stream, write_output
 from klamm.cli.reassignment import preview, throttling
 from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
+from klamm.cli.reassignment.log_moves import LogMoves, log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.record_file import Keeping, RecordFile
 from klamm.cli.reassignment.throttling import throttle_option
@@ -95,7 +97,8 @@ def execute(  # noqa: PLR0913  one for each option
 
 
 async def _execute(admin: MoveAdmin, document: MoveFile, options: Options) -> int:
-    execution = Execution(admin, document.targets, document.starts, options)
+    logs = log_moves(admin, document.log_dirs)
+    execution = Execution(admin, document.targets, document.starts, options, logs)
     if await stoppable(execution.prepare):
         click.echo("interrupted: nothing was begun", err=True)
         return INTERRUPTED
@@ -116,6 +119,9 @@ class Execution:
     targets: Targets
     starts: Targets
     options: Options
+    logs: LogMoves | None = None
+    """The log directories that the file names."""
+
     exit_code: int | None = None
     """Set when there is nothing more to do."""
 
@@ -127,10 +133,17 @@ class Execution:
     _keeping: Keeping | None = None
     """The record of what was before, in clusters that do not keep it."""
 
+    _log_dirs_before: Directories = field(factory=dict)
+    """Where the logs are for whose replicas the file names directories."""
+
     async def prepare(self) -> None:
         """Check every target before any move begins; show the changes, or write the rollback."""
         self._before = await self.admin.read_metadata(sorted({tp.topic for tp in self.targets}))
         faults = preview.faults(self._before, self.targets)
+        if self.logs is not None and not faults:
+            places = await self.logs.look(preview.rollback(self._before, self.targets))
+            faults = {tp: text for (tp, _), text in places.faults(self.logs.wanted).items()}
+            self._log_dirs_before = places.paths
         if faults:
             for tp, fault in faults.items():
                 click.echo(f"{tp}: refused: {fault}", err=True)
@@ -141,7 +154,7 @@ class Execution:
         self._refuse_stale()
         if self.options.dry_run:
             planned = await preview.changes(self.admin, self._before, self.targets)
-            preview.print_changes(planned, self.options.output)
+            preview.print_changes(planned, self.options.output, {} if self.logs is None else self.logs.wanted)
             self.exit_code = 0
         else:
             self._keeping = self._recorded()
@@ -175,7 +188,7 @@ class Execution:
         origins = preview.rollback(self._before, self.targets)
         if self._keeping is not None:
             origins = {tp: self._keeping.record.replicas[tp] for tp in origins}
-        text = encode_targets(origins)
+        text = encode_targets(origins, self._log_dirs_before)
         file = self.options.rollback_file
         # With JSON or YAML, stdout carries only the document.
         to_stderr = self.options.output != "table"
@@ -200,6 +213,20 @@ class Execution:
             await throttling.begin(self.admin, states, self.targets, rate, self._keeping)
         elif self._keeping is not None:
             self._keeping.keep(self._keeping.record)
+        if self.logs is not None:
+            self._refused = {tp: f"no log directory: {text}" for tp, text in (await self.logs.begin()).items()}
+        await self._request([item for item in wanted if item.tp not in self._refused])
+        begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
+        self._watch = MoveWatch(self.admin, begun)
+        if self.options.waits and begun:
+            await show_until_over(self._watch)
+            if self.logs is not None:
+                await self.logs.wait()
+
+    async def _request(self, wanted: Sequence[ReassignablePartition]) -> None:
+        """Request the moves, and note which of them are refused."""
+        if not wanted:
+            return
         try:
             answer = await self.admin.alter_partition_reassignments(wanted)
         except OutcomeUnknown as error:
@@ -207,11 +234,7 @@ class Execution:
         else:
             self._is_answered = True
             refused = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
-            self._refused = {item.tp: item.message or item.error.name for item in refused}
-        begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
-        self._watch = MoveWatch(self.admin, begun)
-        if self.options.waits and begun:
-            await show_until_over(self._watch)
+            self._refused |= {item.tp: item.message or item.error.name for item in refused}
 
     async def cancel(self) -> None:
         """Cancel the moves that are not complete, and wait until the partitions are restored."""
@@ -277,7 +300,10 @@ class Execution:
         if not self.options.waits:
             begun = [tp for tp in self.targets if tp not in refused]
             return refused | {tp: PartitionOutcome(tp, MoveOutcome.BEGUN, self.targets[tp], "begun") for tp in begun}
-        judged = {item.tp: self._in_hindsight(item) for item in judge(await self._last_look())}
+        looked = judge(await self._last_look())
+        if self.logs is not None:
+            looked = await self.logs.judge(looked)
+        judged = {item.tp: self._in_hindsight(item) for item in looked}
         cancelled: list[PartitionOutcome] = []
         if self._cancelling is not None:
             with suppress(*CANNOT_SEE):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
 import orjson
-from attrs import frozen
+from attrs import field, frozen
 
+from controller.admin.log_mover import Directories, Replica
 from controller.model.faults import replicas_fault
 from klamm.cli.names import is_broker_id
 from transport.input_files import Limit, UnreadableFile, read_text
@@ -44,15 +46,14 @@ class FileFault(Exception):
 
 @frozen
 class MoveFile:
-    """The content of a file: the new replicas of each partition, and those it starts from if the file has them."""
+    """The content of a file: the new replicas of each partition, and those it starts from if the file has them.
+
+    `log_dirs` has the log directories of those replicas for which the file names one.
+    """
 
     targets: Targets
-    starts: Targets
-
-
-def read_targets(file: Path) -> Targets:
-    """Return the new replicas of each partition, in the order of the file. Raises click.ClickException."""
-    return read_document(file).targets
+    starts: Targets = field(factory=dict)
+    log_dirs: Directories = field(factory=dict)
 
 
 def read_document(file: Path) -> MoveFile:
@@ -65,10 +66,15 @@ def read_document(file: Path) -> MoveFile:
         raise click.ClickException(str(fault)) from None
 
 
-def encode_targets(targets: Targets) -> str:
+def encode_targets(targets: Targets, log_dirs: Directories = MappingProxyType({})) -> str:
     """Return Kafka's reassignment JSON in one line, with log_dirs as Kafka's tool writes them."""
     entries = [
-        {"topic": tp.topic, "partition": tp.partition, "replicas": replicas, "log_dirs": [_ANY] * len(replicas)}
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": replicas,
+            "log_dirs": [log_dirs.get((tp, broker_id), _ANY) for broker_id in replicas],
+        }
         for tp, replicas in targets.items()
     ]
     return orjson.dumps({"version": 1, "partitions": entries}).decode()
@@ -85,12 +91,15 @@ def decode_document(data: bytes) -> MoveFile:
         raise FileFault(fault.fault) from None
     if not targets:
         raise FileFault("the list of partitions is empty")
-    starts = {}
+    starts: dict[TopicPartition, tuple[int, ...]] = {}
+    directories: dict[Replica, str] = {}
     for number, (tp, entry) in enumerate(zip(targets, value["partitions"], strict=True)):
-        _check(f"partitions[{number}]", tp, targets[tp], entry.get("log_dirs"))
+        _check(f"partitions[{number}]", tp, targets[tp])
+        named = _log_dirs(f"partitions[{number}].log_dirs", targets[tp], entry.get("log_dirs"))
+        directories |= {(tp, broker_id): path for broker_id, path in named.items()}
         if "before" in entry:
             starts[tp] = _start(f"partitions[{number}].before", entry["before"])
-    return MoveFile(targets, starts)
+    return MoveFile(targets, starts, directories)
 
 
 def load_object(data: bytes) -> dict[str, Any]:
@@ -123,7 +132,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: object) -> None:
+def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
     if not tp.topic.isprintable():
         raise FileFault(f"{where}.topic is not the name of a topic: {tp.topic!a}")
     if tp.partition < 0:
@@ -133,12 +142,19 @@ def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: 
     fault = replicas_fault(replicas)
     if fault is not None:
         raise FileFault(f"{where}.replicas: {fault}")
+
+
+def _log_dirs(where: str, replicas: tuple[int, ...], log_dirs: object) -> dict[int, str]:
+    """Return the directory of each broker for which one is named."""
     if log_dirs is None:
-        return
+        return {}
     if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
-        raise FileFault(f"{where}.log_dirs must be a list of {len(replicas)}, one for each replica, is {log_dirs!r}")
-    if any(name != _ANY for name in log_dirs):
-        raise FileFault(f'{where}.log_dirs: logs cannot be moved between directories: leave it out, or name each "any"')
+        raise FileFault(f"{where} must be a list of {len(replicas)}, one for each replica, is {log_dirs!r}")
+    for name in log_dirs:
+        is_path = isinstance(name, str) and name.startswith("/") and name.isprintable()
+        if name != _ANY and not is_path:
+            raise FileFault(f'{where} must have the absolute path of a log directory or "any", not {name!r}')
+    return {broker_id: name for broker_id, name in zip(replicas, log_dirs, strict=True) if name != _ANY}
 
 
 def _start(where: str, before: object) -> tuple[int, ...]:

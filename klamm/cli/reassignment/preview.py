@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
 from attrs import frozen
 
+from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.model.faults import move_fault
 from klamm.cli.output import print_document, print_table, show
@@ -157,12 +159,14 @@ def rollback(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartitio
     return {tp: states[tp].origin_replicas for tp in targets}
 
 
-def print_changes(planned: Sequence[ChangePreview], output: str) -> None:
-    """Print the changes that a file would make."""
+def print_changes(planned: Sequence[ChangePreview], output: str, log_dirs: Directories = MappingProxyType({})) -> None:
+    """Print the changes that a file would make; `log_dirs` are the directories that it names for replicas."""
     if output != "table":
-        print_document([_json(change) for change in planned], output)
+        print_document([_json(change, log_dirs) for change in planned], output)
         return
     print_table(COLUMNS, map(_row, planned), numbers=("bytes",))
+    for (tp, broker_id), path in log_dirs.items():
+        click.echo(f"{tp}: broker {broker_id} keeps its log in {path}")
     kinds = [change.kind for change in planned]
     copied = [change.bytes for change in planned]
     known = sum(bytes_ for bytes_ in copied if bytes_ != UNKNOWN)
@@ -195,7 +199,8 @@ def show_leader(leader: int) -> str:
     return "-" if leader == NO_LEADER else str(leader)
 
 
-def _json(change: ChangePreview) -> Mapping[str, Any]:
+def _json(change: ChangePreview, log_dirs: Directories) -> Mapping[str, Any]:
+    named = {str(r): log_dirs[change.tp, r] for r in change.target if (change.tp, r) in log_dirs}
     return {
         "topic": change.tp.topic,
         "partition": change.tp.partition,
@@ -207,4 +212,5 @@ def _json(change: ChangePreview) -> Mapping[str, Any]:
         "leader": change.state.leader,
         "new_leader": change.new_leader,
         "bytes": None if change.bytes == UNKNOWN else change.bytes,
+        **({"log_dirs": named} if named else {}),
     }

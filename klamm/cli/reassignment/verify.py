@@ -12,7 +12,8 @@ from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
-from klamm.cli.reassignment.files import Targets, json_file, read_targets
+from klamm.cli.reassignment.files import MoveFile, json_file, read_document
+from klamm.cli.reassignment.log_moves import log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.record_file import RecordFile
 from klamm.cli.reassignment.throttling import preserve_option
@@ -28,13 +29,18 @@ def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: boo
 
     Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
-    outcomes = cluster.ask_moves(partial(_verify, file=file, targets=read_targets(file), lifts=not preserve_throttles))
+    outcomes = cluster.ask_moves(
+        partial(_verify, file=file, document=read_document(file), lifts=not preserve_throttles)
+    )
     report(outcomes, output, *MoveOutcome)
     sys.exit(any(item.outcome is not MoveOutcome.COMPLETE for item in outcomes))
 
 
-async def _verify(admin: MoveAdmin, file: Path, targets: Targets, *, lifts: bool) -> list[PartitionOutcome]:
-    outcomes = judge(await MoveWatch(admin, targets).look())
+async def _verify(admin: MoveAdmin, file: Path, document: MoveFile, *, lifts: bool) -> list[PartitionOutcome]:
+    logs = log_moves(admin, document.log_dirs)
+    outcomes = judge(await MoveWatch(admin, document.targets).look())
+    if logs is not None:
+        outcomes = await logs.judge(outcomes)
     if lifts:
-        await throttling.end(admin, list(targets), RecordFile(file))
+        await throttling.end(admin, list(document.targets), RecordFile(file))
     return outcomes

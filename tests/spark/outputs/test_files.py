@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from klamm.cli.reassignment.files import read_targets
+from klamm.cli.reassignment.files import read_document
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import Block, padded
 from spark_bridge.outputs.files import claim_folder, write_plan
@@ -46,8 +46,8 @@ def test_a_small_plan_is_one_file_and_its_way_back(rows: pa.RecordBatch, tmp_pat
     files = write_plan([rows], tmp_path)
     assert [file.name for file in files] == ["plan.json", "plan.parquet", "rollback.json"]
     assert sorted(tmp_path.iterdir()) == list(files)
-    assert read_targets(files[0]) == {TopicPartition("a", 0): (10, 40), TopicPartition("b", 0): (10, 30)}
-    assert read_targets(files[2]) == {TopicPartition("a", 0): (10, 20), TopicPartition("b", 0): (20, 30)}
+    assert read_document(files[0]).targets == {TopicPartition("a", 0): (10, 40), TopicPartition("b", 0): (10, 30)}
+    assert read_document(files[2]).targets == {TopicPartition("a", 0): (10, 20), TopicPartition("b", 0): (20, 30)}
     assert pq.read_table(files[1]).to_pylist() == rows.to_pylist()
 
 
@@ -60,7 +60,7 @@ def test_a_large_plan_is_numbered_and_its_part_is_in_every_name(rows: pa.RecordB
         "rollback-00007-0001.json",
         "rollback-00007-0002.json",
     ]
-    assert read_targets(files[1]).keys() == read_targets(files[4]).keys() == {TopicPartition("b", 0)}
+    assert read_document(files[1]).targets.keys() == read_document(files[4]).targets.keys() == {TopicPartition("b", 0)}
 
 
 def test_a_plan_that_changes_nothing_has_nothing_to_execute(rows: pa.RecordBatch, tmp_path: Path) -> None:

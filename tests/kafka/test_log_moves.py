@@ -1,0 +1,181 @@
+"""Files that name log directories: what brokers are asked, what is waited for, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import define, field
+
+from tests.cli.shell import run_klamm
+from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
+from tests.kafka.test_kafka_throttles import Settings
+from transport.errors import ErrorCode
+from transport.kafka import messages as kafka
+from transport.kafka.messages.alter_partition_reassignments_response import (
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from transport.kafka.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirTopicResult,
+)
+from transport.kafka.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+TOPIC = "orders"
+
+
+@define
+class Directories:
+    """The log directories of a broker that obeys: a log is copied by the time that somebody looks `looks` times."""
+
+    at: str | None = "/a"
+    copies_to: str | None = None
+    looks: int = 1
+    refuses: ErrorCode = ErrorCode.NONE
+    failed: tuple[str, ...] = ()
+    forgets: int = 0
+    """How often an order is taken without being carried out."""
+
+    ordered: list[str] = field(factory=list)
+
+    def describe(self, _: kafka.DescribeLogDirsRequest) -> kafka.DescribeLogDirsResponse:
+        """Tell of both directories, and go on copying."""
+        if self.copies_to is not None:
+            self.looks -= 1
+        if self.copies_to is not None and self.looks < 0:
+            self.at, self.copies_to = self.copies_to, None
+        return kafka.DescribeLogDirsResponse(results=tuple(map(self._told, ("/a", "/b"))))
+
+    def _told(self, path: str) -> DescribeLogDirsResult:
+        logs = [DescribeLogDirsPartition(0, 10, 0)] if self.at == path else []
+        logs += [DescribeLogDirsPartition(0, 5, 5, is_future_key=True)] if self.copies_to == path else []
+        topics = (DescribeLogDirsTopic(TOPIC, tuple(logs)),) if logs else ()
+        error = ErrorCode.KAFKA_STORAGE_ERROR if path in self.failed else ErrorCode.NONE
+        return DescribeLogDirsResult(error, path, () if error else topics)
+
+    def move(self, request: kafka.AlterReplicaLogDirsRequest) -> kafka.AlterReplicaLogDirsResponse:
+        """Begin to copy, or remember the directory of a log that is not there."""
+        [one] = request.dirs
+        self.ordered.append(one.path)
+        error = self.refuses
+        if error is ErrorCode.NONE and self.at is None:
+            error, self.copies_to = ErrorCode.REPLICA_NOT_AVAILABLE, one.path
+        elif error is ErrorCode.NONE and self.forgets:
+            self.forgets -= 1
+        elif error is ErrorCode.NONE:
+            self.copies_to = one.path
+        rows = (AlterReplicaLogDirPartitionResult(0, error),)
+        return kafka.AlterReplicaLogDirsResponse(results=(AlterReplicaLogDirTopicResult(TOPIC, rows),))
+
+
+def script(nodes: ScriptedNodes, **disks: Directories) -> None:
+    """Give the topic the replicas {1, 2}, and each broker its directories: `on_1`, `on_2`."""
+    begun = (ReassignableTopicResponse(TOPIC, (ReassignablePartitionResponse(0),)),)
+    nodes.show(TOPIC, (1, 2))
+    for id_, node in nodes.nodes.items():
+        disk = disks.get(f"on_{id_}", Directories())
+        node.answers[kafka.DescribeConfigsRequest] = Settings().describe
+        node.answers[kafka.DescribeLogDirsRequest] = disk.describe
+        node.answers[kafka.AlterReplicaLogDirsRequest] = disk.move
+        node.answers[kafka.AlterPartitionReassignmentsRequest] = kafka.AlterPartitionReassignmentsResponse(
+            responses=begun
+        )
+
+
+def named(folder: Path, *log_dirs: str) -> Path:
+    """Write a file that leaves the replicas where they are, in these directories."""
+    file = folder / "dirs.json"
+    entry = {"topic": TOPIC, "partition": 0, "replicas": [1, 2], "log_dirs": log_dirs}
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    return file
+
+
+async def told(nodes: ScriptedNodes, verb: str, file: Path, *words: str, code: int = 0) -> str:
+    """Run a command with a file on the nodes, and return all that it prints."""
+    at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
+    where = ("--reassignment-json-file", str(file), "--bootstrap-server", at)
+    with trio.fail_after(60):
+        done = await run_klamm("reassignment", verb, *where, *words)
+    assert done.returncode == code, done.stderr.decode()
+    return (done.stdout + done.stderr).decode()
+
+
+async def test_a_partition_is_complete_when_its_logs_are_in_their_directories(tmp_path: Path) -> None:
+    file = named(tmp_path, "any", "/b")
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories(looks=2)
+        script(nodes, on_2=disk)
+        text = await told(nodes, "verify", file, code=1)
+        assert "orders-0: in progress: broker 2 has its log in /a, not in /b" in text
+        text = await told(nodes, "execute", file)
+        assert nodes.nodes[1].questions(kafka.AlterReplicaLogDirsRequest) == []
+    assert disk.ordered == ["/b"]
+    assert '"log_dirs":["/a","/a"]' in text, "the way back"
+    assert "0 of 1 logs are in their directories\n1 of 1 logs are in their directories" in text
+    assert "orders-0: complete" in text
+
+
+async def test_a_broker_that_has_forgotten_is_told_again(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories(forgets=2)
+        script(nodes, on_2=disk)
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
+    assert disk.ordered == ["/b"] * 3
+    assert "orders-0: complete" in text
+
+
+async def test_a_new_replica_gets_its_directory_before_its_move(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        script(nodes, on_2=Directories(at=None))
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
+        asked = [type(one) for one in nodes.nodes[1].asked + nodes.nodes[2].asked]
+    assert "orders-0: complete" in text
+    assert kafka.AlterPartitionReassignmentsRequest in asked
+
+
+@pytest.mark.parametrize(
+    ("disk", "path", "fault"),
+    [
+        (Directories(), "/c", "refused: broker 2 has no log directory /c, only /a, /b"),
+        (Directories(failed=("/b",)), "/b", "refused: /b of broker 2 cannot be used: KAFKA_STORAGE_ERROR"),
+    ],
+    ids=["unknown", "failed"],
+)
+async def test_a_directory_that_cannot_be_used_is_refused_before_anything(
+    disk: Directories, path: str, fault: str, tmp_path: Path
+) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        script(nodes, on_2=disk)
+        text = await told(nodes, "execute", named(tmp_path, "any", path), code=1)
+        asked = {type(one) for node in nodes.nodes.values() for one in node.asked}
+    assert f"orders-0: {fault}" in text
+    assert disk.ordered == []
+    assert kafka.AlterPartitionReassignmentsRequest not in asked
+
+
+async def test_a_broker_that_refuses_keeps_its_partition_from_moving(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        script(nodes, on_2=Directories(refuses=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"), code=1)
+        asked = {type(one) for node in nodes.nodes.values() for one in node.asked}
+    assert "orders-0: refused: no log directory: broker 2: CLUSTER_AUTHORIZATION_FAILED" in text
+    assert kafka.AlterPartitionReassignmentsRequest not in asked
+
+
+async def test_a_dry_run_shows_the_directories(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories()
+        script(nodes, on_2=disk)
+        assert "orders-0: broker 2 keeps its log in /b" in await told(
+            nodes, "execute", named(tmp_path, "any", "/b"), "--dry-run"
+        )
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"), "--dry-run", "-o", "json")
+    assert json.loads(text)[0]["log_dirs"] == {"2": "/b"}
+    assert disk.ordered == []
