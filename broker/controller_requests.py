@@ -85,7 +85,8 @@ class ControllerRequests:
     async def _admit(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> None:
         # Before its registration, a broker cannot recognise requests for its predecessor at this address.
         await self._registration.until_registered()
-        self._fence.admit(request, self._registration.epoch)
+        registration = self._registration
+        self._fence.admit(request, registration.epoch, is_registering=registration.is_under_way)
 
     async def forget(self, tps: Iterable[TopicPartition]) -> None:
         """Forget the orders of replicas, so that the next ones reach the service whatever their epochs."""

@@ -30,17 +30,21 @@ class ControllerFence:
         self.controller_epoch = NO_EPOCH
         self._latest = NO_EPOCH, NO_EPOCH, UNNUMBERED
 
-    def admit(self, request: ControllerRequest, broker_epoch: int) -> None:
+    def admit(self, request: ControllerRequest, broker_epoch: int, *, is_registering: bool = False) -> None:
         """Accept a request, or raise ApiError with STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH or INVALID_REQUEST.
 
         The last means a copy on a connection that the controller has abandoned, which arrives after later requests. Its
         number gives it away, because lists of live brokers and topics, and deleted replicas, have no epochs.
 
-        A larger broker epoch than ours is accepted, as in Kafka: the controller has seen our new registration before
-        the store's answer reached us, and would not send the request again.
+        A larger broker epoch than ours is accepted while we register: the controller has seen our new registration
+        before the store's answer reached us, and would not send the request again. At other times it is for another
+        broker, perhaps of another cluster, that had this address before us, and is INVALID_REQUEST, too.
         """
         if request.broker_epoch < broker_epoch:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"{request.broker_epoch} is not {broker_epoch}, this broker's")
+        if request.broker_epoch > broker_epoch and not is_registering:
+            text = f"broker epoch {request.broker_epoch} is not {broker_epoch}: the request is for another broker"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
         if request.controller_epoch < self.controller_epoch:
             raise ApiError(
                 ErrorCode.STALE_CONTROLLER_EPOCH, f"{request.controller_epoch} is older than {self.controller_epoch}"

@@ -56,6 +56,9 @@ class Registration:
         self._announced: tuple[int, int] | None = None
         """The session and the port of the latest registration."""
 
+        self.is_under_way = False
+        """Whether a registration may be in the store whose epoch is not known here yet."""
+
     @property
     def epoch(self) -> int:
         """The broker epoch of the latest registration; -1 before the first."""
@@ -111,6 +114,7 @@ class Registration:
         patience = EXPIRY_SLACK * self._config.zookeeper_session_timeout_ms / 1000
         deadline = trio.current_time() + patience
         has_told = False
+        self.is_under_way = True
         backoff = Backoff(jitter=self._host.rng.random)
         while True:
             try:
@@ -120,6 +124,7 @@ class Registration:
                 await trio.sleep(backoff.next())
                 continue
             if holder is None:
+                self.is_under_way = False
                 _log.info("registered", broker_id=self.broker_id, port=self._port, broker_epoch=self._epoch)
                 return
             if not has_told:

@@ -15,8 +15,10 @@ from attrs import define, field
 from msgspec.structs import replace
 
 from broker.config import BrokerConfig
+from broker.fencing import ControllerFence
 from broker.kit import BrokerHandle, run_broker
 from broker.metadata_cache import MetadataCache
+from broker.registration import Registration
 from tests.broker.cluster import LOOPBACK, new_host, state_of
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -167,9 +169,42 @@ async def test_a_request_for_an_earlier_life_of_the_broker_is_refused(tmp_path: 
         assert await it.order(STATE) is ErrorCode.NONE, "the controller epoch of a refused request is not believed"
 
 
-async def test_a_broker_epoch_that_we_do_not_know_to_be_ours_yet_passes(tmp_path: Path) -> None:
+async def test_a_request_for_another_broker_that_had_this_address_before_is_refused(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as it:
-        assert await it.order(STATE, broker_epoch=it.broker.broker_epoch + 1) is ErrorCode.NONE
+        later = it.broker.broker_epoch + 1
+        for refused in (
+            it.order(STATE, broker_epoch=later, controller_epoch=9),
+            it.stop(stopping(), broker_epoch=later),
+            it.inform(broker_epoch=later),
+        ):
+            with pytest.raises(ApiError, match="for another broker") as refusal:
+                await refused
+            assert refusal.value.code is ErrorCode.INVALID_REQUEST
+        assert await it.order(STATE) is ErrorCode.NONE, "the controller epoch of a refused request is not believed"
+
+
+def test_a_broker_epoch_that_we_do_not_know_to_be_ours_yet_passes() -> None:
+    fence = ControllerFence()
+    fence.admit(UpdateMetadataRequest(100, 3, 8, CONTROLLER, None, ()), 7, is_registering=True)
+    assert fence.controller_epoch == 3
+
+
+async def test_a_broker_that_has_to_register_again_does_not_know_its_epoch(tmp_path: Path) -> None:
+    zookeeper = MemoryZooKeeper(lambda: 0)
+    config = BrokerConfig(1, tmp_path)
+    async with zookeeper.session() as store, zookeeper.session() as rival:
+        registration = Registration(store, new_host(), config, "storage")
+        await ensure_paths(store, paths.PERSISTENT)
+        await registration.register(9092)
+        known = [registration.is_under_way]
+        zookeeper.expire(store.session_id)
+        await rival.multi([Create(paths.broker(1), ephemeral=True)])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(registration.keep)
+            await trio.testing.wait_all_tasks_blocked()
+            known.append(registration.is_under_way)
+            nursery.cancel_scope.cancel()
+        assert known == [False, True]
 
 
 @pytest.mark.parametrize(
