@@ -150,9 +150,26 @@ def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
     yield from take_back_assigned(context)
     wanted = frozenset(brokers)
     told = [stray for stray in context.strays if stray.broker_id in wanted]
-    again = tuple(StrayOrdered(stray) for stray in told if stray in context.failed_strays)
+    failed = [stray for stray in told if stray in context.failed_strays]
+    again = tuple(StrayOrdered(stray) for stray in failed)
     stops = tuple(TellStopReplica((stray.broker_id,), _stop(context, stray)) for stray in told)
-    yield from change("strays", [Step(facts=again, publications=stops)] if told else [])
+    orders = _refused_before(context, failed)
+    yield from change("strays", [Step(facts=again, publications=(*stops, *orders))] if told else [])
+
+
+def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list[TellLeaderAndIsr]:
+    """Return the orders that a broker has refused if it still has the log of an earlier topic of the same name.
+
+    Replicas on brokers of Kafka's are not told to start before, see `namesakes`.
+    """
+    if context.config.kafka:
+        return []
+    later = [stray for stray in context.topic_ids.with_namesake(failed) if stray.tp in context.leadership]
+    return [
+        TellLeaderAndIsr((stray.broker_id,), context.describe(stray.tp))
+        for stray in later
+        if stray.broker_id in context.assignment(stray.tp).replicas
+    ]
 
 
 def pursue_all(context: ControllerContext) -> Rounds[None]:

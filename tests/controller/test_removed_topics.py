@@ -6,7 +6,15 @@ import pytest
 import trio
 
 from controller.channels.backlog import BrokerBacklog
-from controller.events import BrokerChange, ControllerEvent, PartitionModifications, ReplicasDeleted, TopicChange
+from controller.events import (
+    BrokerChange,
+    ControllerEvent,
+    PartitionModifications,
+    ReplicasDeleted,
+    ReplicasNotDeleted,
+    StrayDeletion,
+    TopicChange,
+)
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.deletions import SECOND, create, replica, strays
@@ -91,6 +99,25 @@ async def test_a_broker_deletes_the_log_before_it_hears_of_a_namesake(bench: Ben
     assert isinstance(metadata, UpdateMetadataRequest)
     told = [(state.topic_id, state.leader) for state in metadata.partitions]
     assert told == [(ID, LEADER_DURING_DELETE), ("another-id", 2)]
+
+
+@pytest.mark.requirement("D8")
+async def test_a_broker_that_could_not_delete_the_log_is_told_of_the_namesake_again_with_the_deletion(
+    bench: Bench,
+) -> None:
+    await bench.start((1, 2))
+    await bench.delete_topic("orders", 1)
+    await create(bench, "another-id", 2, 3)
+    await bench.handle(PartitionModifications("orders"))
+    await bench.handle(ReplicasNotDeleted((replica(1), replica(2))))
+    bench.seen.clear()
+    await bench.handle(StrayDeletion())
+    assert told_to_delete(bench) == [(1, ID, 0), (2, ID, 0)]
+    [again] = bench.seen.leader_and_isr()
+    assert (again.brokers, again.state.topic_id, again.is_new) == ((2,), "another-id", False)
+    bench.seen.clear()
+    await bench.handle(StrayDeletion())
+    assert bench.seen.leader_and_isr() == [], "the broker has not failed since"
 
 
 @pytest.mark.parametrize("is_led", [True, False], ids=["seen by the controller", "seen by the next one"])
