@@ -42,7 +42,7 @@ _RUN_CLASS: Final = ("-Xmx256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMilli
 
 @frozen
 class Cost:
-    """What a process took, in seconds."""
+    """The time of a process, in seconds."""
 
     elapsed: float
     processor: float

@@ -33,7 +33,7 @@ _OURS: Final[tuple[tuple[object, str, object], ...]] = (
     (_scheduler.CancelScope, "_might_change_registered_deadline", changing_deadline),
     (_timeouts, "sleep_until", sleep_until),
 )
-"""What takes the place of parts of trio, which are named by their owner and their name."""
+"""The substitutes for parts of trio. Each part is named by its owner and its name."""
 
 KNOWN_TRIO: Final = ("0.35.",)
 """The versions of trio whose internals we know. With any other, trio's own are used, which costs more time."""

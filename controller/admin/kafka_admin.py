@@ -60,7 +60,7 @@ class KafkaAdmin:
     """The last known replicas of partitions that have been seen moving."""
 
     _expected: dict[TopicPartition, _Expected] = field(factory=dict, init=False)
-    """What the changes that were made here lead to, until their end has been seen."""
+    """The replicas that the changes made here lead to, until their end has been seen."""
 
     _rates: dict[TopicPartition, RateWindow] = field(factory=dict, init=False)
     _deleted: dict[str, tuple[messages.PartitionState, ...]] = field(factory=dict, init=False)

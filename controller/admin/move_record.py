@@ -1,4 +1,4 @@
-"""What was there before the moves of a plan, for clusters that do not keep it themselves. Pure.
+"""The state before the moves of a plan, for clusters that do not keep it themselves. Pure.
 
 Kafka forgets the order of the replicas that a move replaces, and who has named a throttled replica. The record is made
 before anything is changed, by what the cluster shows then; an earlier record of the same plan counts where the moves

@@ -61,7 +61,7 @@ class Throttling:
 
 @frozen
 class Lifted:
-    """What became of throttles.
+    """The outcome of lifting throttles.
 
     `left` is the record of what is still to be restored, None if there is nothing. `absent` are brokers that do not
     answer and keep a rate of the moves, `in_use` those that keep it for other moves in progress.

@@ -1,4 +1,4 @@
-"""What Kafka's own controller refuses about reassignments, in its order and its words. Pure."""
+"""The reassignments that Kafka's own controller refuses, in its order and its words. Pure."""
 
 from __future__ import annotations
 

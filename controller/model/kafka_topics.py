@@ -1,4 +1,4 @@
-"""What Kafka's own controller refuses about topics, in its order and its words. Pure.
+"""The requests about topics that Kafka's own controller refuses, in its order and its words. Pure.
 
 The tools of Kafka show these messages to people, and scripts look for them. The event queue judges each request again.
 """

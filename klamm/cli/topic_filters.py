@@ -25,7 +25,7 @@ _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 
 
 class Lack(Enum):
-    """What a partition may lack; the value is the name of the option, and of what is listed."""
+    """The lack of a partition; the value names the option, and the partitions that it lists."""
 
     REPLICAS = "under-replicated-partitions"
     LEADER = "unavailable-partitions"

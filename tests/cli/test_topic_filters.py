@@ -66,7 +66,7 @@ async def klamms(folder: Path) -> AsyncIterator[Shell]:
 
 @asynccontextmanager
 async def kafkas(_: Path) -> AsyncIterator[Shell]:
-    """Run nodes 1 and 2 that tell of such a cluster."""
+    """Run nodes 1 and 2, which describe such a cluster."""
     async with scripted_nodes(1, 2, answers={kafka.DescribeConfigsRequest: least_isrs}) as nodes:
         nodes.show("full", (1, 2))
         nodes.show("short", (1, 3), isr=(1,))

@@ -1,4 +1,4 @@
-"""What `klamm topic describe` says of replicas that wait until earlier topics of the same name have been deleted."""
+"""The words of `klamm topic describe` about replicas that wait until an earlier topic of their name is deleted."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 from attrs import define, field
 
-from tests.cli.shell import run_klamm
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
 from tests.kafka.test_kafka_throttles import Settings
+from tests.kafka.test_move_records import output
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.messages.alter_partition_reassignments_response import (
@@ -99,12 +99,8 @@ def named(folder: Path, *log_dirs: str) -> Path:
 
 async def told(nodes: ScriptedNodes, verb: str, file: Path, *words: str, code: int = 0) -> str:
     """Run a command with a file on the nodes, and return all that it prints."""
-    at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
-    where = ("--reassignment-json-file", str(file), "--bootstrap-server", at)
     with trio.fail_after(60):
-        done = await run_klamm("reassignment", verb, *where, *words)
-    assert done.returncode == code, done.stderr.decode()
-    return (done.stdout + done.stderr).decode()
+        return await output(nodes, verb, "--reassignment-json-file", str(file), *words, code=code)
 
 
 async def test_a_partition_is_complete_when_its_logs_are_in_their_directories(tmp_path: Path) -> None:
