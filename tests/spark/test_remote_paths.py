@@ -65,7 +65,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".crc"}
 
 
-@pytest.mark.parametrize("limit", [pytest.param(65_536, marks=pytest.mark.soak), 200], ids=["one block", "several"])
+@pytest.mark.soak
+@pytest.mark.parametrize("limit", [65_536, 200], ids=["one block", "several"])
 def test_a_plan_from_and_to_such_paths_is_the_kernels(
     limit: int, lab: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

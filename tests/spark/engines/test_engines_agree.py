@@ -106,7 +106,8 @@ def test_many_empty_partitions_are_planned_alike(
     agree(spark, GOALS[2], tmp_path, rows)
 
 
-@pytest.mark.parametrize("cuts", [*(pytest.param(few, marks=pytest.mark.soak) for few in (1, 3)), 17])
+@pytest.mark.soak
+@pytest.mark.parametrize("cuts", [1, 3, 17])
 def test_the_plan_does_not_depend_on_how_rows_are_cut_and_ordered(
     cuts: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
