@@ -10,9 +10,7 @@ from controller.node import alarms
 from controller.progress.tracker import MovingPartition, moves_of
 from tests.controller.conftest import TP, Bench
 from tests.controller.progress.moving import copying
-from transport.messages import (
-    UNKNOWN,
-)
+from transport.messages import UNKNOWN
 from transport.metadata import TopicPartition
 
 
