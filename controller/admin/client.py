@@ -27,16 +27,6 @@ STARTING_SECONDS: Final = 3.0
 class AdminClient(ActiveController):
     """Describes and changes a cluster. Open one with `open_admin`."""
 
-    @property
-    def keeps_records(self) -> bool:
-        """Whether the cluster keeps what was before a move."""
-        return True
-
-    @property
-    def log_mover(self) -> None:
-        """Moves logs between the directories of brokers: nobody does."""
-        return
-
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
 

@@ -20,7 +20,7 @@ from controller.admin.active_controller import Address
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster, open_kafka_cluster
 from controller.admin.kafka_progress import THROTTLES, Settings, Sizes, Throttles, copied, described
-from controller.admin.log_mover import Directories, LogMover, Replica
+from controller.admin.log_mover import Directories, Replica
 from controller.admin.reassignments import ReassignmentDescriptions
 from controller.model.rate_window import RateWindow
 from transport import messages
@@ -66,17 +66,11 @@ class KafkaAdmin:
     _deleted: dict[str, tuple[messages.PartitionState, ...]] = field(factory=dict, init=False)
     """The topics that were deleted here, as they were before."""
 
-    @property
-    def keeps_records(self) -> bool:
-        """Whether the cluster keeps what was before a move."""
-        return False
-
-    @property
-    def log_mover(self) -> LogMover:
-        """Moves logs between the directories of brokers: this client does."""
-        return self
-
     # --- reading ------------------------------------------------------------------------------------------------
+
+    async def cluster_id(self) -> str | None:
+        """Return the id of the cluster, None if it does not tell."""
+        return await self.cluster.ask(reading.cluster_id())
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:
         """Return brokers and partitions, of all topics or of those named that exist.

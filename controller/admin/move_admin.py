@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.log_mover import LogMover
@@ -19,14 +19,6 @@ from transport.metadata import TopicPartition
 
 class MoveAdmin(Protocol):
     """The interface used by the commands for moves; see `AdminClient` for the details, and `ZnodeMoves`."""
-
-    @property
-    def keeps_records(self) -> bool:
-        """Whether the cluster keeps what was before a move: the order of replicas, and who throttles what."""
-
-    @property
-    def log_mover(self) -> LogMover | None:
-        """Moves logs between the directories of brokers; None in clusters whose brokers do not do that."""
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
@@ -48,3 +40,16 @@ class MoveAdmin(Protocol):
         self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[int, BrokerLogDirs]:
         """Return the contents of the log directories of brokers."""
+
+
+@runtime_checkable
+class ForeignAdmin(MoveAdmin, LogMover, Protocol):
+    """The interface to clusters of Kafka's that are asked by Kafka's protocol.
+
+    They do not keep what was before a move, neither the order of replicas nor who throttles what: the commands keep a
+    record of it. Their brokers move logs between directories. Clusters with another interface do the former themselves,
+    or offer nothing that would need it, and their brokers do not do the latter.
+    """
+
+    async def cluster_id(self) -> str | None:
+        """Return the id of the cluster, None if it does not tell."""

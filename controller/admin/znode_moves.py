@@ -62,16 +62,6 @@ class ZnodeMoves:
     _znodes: WatchedZnodes
     _timeout: float
 
-    @property
-    def keeps_records(self) -> bool:
-        """Whether the cluster keeps what was before a move; nothing is cancelled or throttled through znodes."""
-        return True
-
-    @property
-    def log_mover(self) -> None:
-        """Moves logs between the directories of brokers: nobody does."""
-        return
-
     async def alter_partition_reassignments(
         self, partitions: Sequence[messages.ReassignablePartition]
     ) -> messages.AlterPartitionReassignmentsResponse:

@@ -64,6 +64,7 @@ class ScriptedNodes:
     nodes: dict[int, ScriptedNode]
     controller: int = 1
     topics: list[MetadataResponseTopic] = field(factory=list)
+    cluster_id: str | None = None
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:
@@ -75,7 +76,9 @@ class ScriptedNodes:
         brokers = tuple(MetadataResponseBroker(one.id, HOST, one.port, f"r{one.id}") for one in self.nodes.values())
         wanted = None if request.topics is None else {topic.name for topic in request.topics}
         topics = tuple(topic for topic in self.topics if wanted is None or topic.name in wanted)
-        return kafka.MetadataResponse(brokers=brokers, controller_id=self.controller, topics=topics)
+        return kafka.MetadataResponse(
+            brokers=brokers, cluster_id=self.cluster_id, controller_id=self.controller, topics=topics
+        )
 
     def show(self, topic: str, *replicas: tuple[int, ...], isr: tuple[int, ...] = ()) -> None:
         """Show a topic with these replicas, whose first ones lead."""

@@ -64,7 +64,7 @@ def test_a_record_is_read_as_written(tmp_path: Path) -> None:
     assert file.read() is None
     file.write(RECORD)
     assert file.path == tmp_path / "plan.json.before-execute.json"
-    assert file.read() == decode(encode(RECORD)) == RECORD
+    assert file.read() == decode(json.loads(encode(RECORD, None))) == RECORD
     file.replace(RECORD, None)
     assert file.read() is None
 
@@ -148,6 +148,45 @@ async def test_a_move_that_is_picked_up_has_the_rollback_of_the_first_time(tmp_p
         execute = ("execute", "--reassignment-json-file", str(file), "--rollback-json-file", str(rollback))
         assert "orders-0: begun\n" in await output(nodes, *execute, "--no-wait")
     assert RecordFile(file).read() == MoveRecord({TP: (2, 1)})
+
+
+@pytest.mark.parametrize("verb", ["execute", "verify", "cancel"])
+async def test_a_record_of_another_cluster_is_refused_before_anything(verb: str, tmp_path: Path) -> None:
+    file = moves(tmp_path)
+    RecordFile(file, "first").write(RECORD)
+    async with scripted_nodes(1, 2, 3) as nodes:
+        nodes.cluster_id = "second"
+        nodes.show("orders", (2, 1))
+        said = await output(nodes, verb, "--reassignment-json-file", str(file), code=1)
+        asked = {type(one) for node in nodes.nodes.values() for one in node.asked}
+    path = RecordFile(file).path
+    assert said == (
+        f"Error: {path} is the record of moves on cluster first, and this is cluster second: name that one with "
+        f"--bootstrap-server, or give a copy of {file} another name\n"
+    )
+    assert asked == {kafka.MetadataRequest}
+    assert RecordFile(file, "first").read() == RECORD
+
+
+@pytest.mark.parametrize("recorded", ["this", None], ids=["of this cluster", "of an earlier release"])
+async def test_a_record_of_this_cluster_is_taken_and_names_it_from_then_on(
+    recorded: str | None, tmp_path: Path
+) -> None:
+    file = moves(tmp_path)
+    RecordFile(file, recorded).write(MoveRecord({TP: (2, 1)}))
+    if recorded is None:
+        path = RecordFile(file).path
+        old = json.loads(path.read_text())
+        del old["cluster_id"]
+        path.write_text(json.dumps(old))
+    async with scripted_nodes(1, 2, 3) as nodes:
+        nodes.cluster_id = "this"
+        nodes.show("orders", (3, 1, 2))
+        nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = moving(3, 1, 2, adding=3, removing=2)
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = answered()
+        await output(nodes, "execute", "--reassignment-json-file", str(file), "--no-wait")
+    assert json.loads(RecordFile(file).path.read_text())["cluster_id"] == "this"
+    assert RecordFile(file, "this").read() == MoveRecord({TP: (2, 1)})
 
 
 async def test_nothing_is_throttled_without_a_place_for_the_record() -> None:

@@ -72,6 +72,12 @@ def _metadata(answer: kafka.MetadataResponse) -> MetadataResponse:
     return MetadataResponse(controller, UNKNOWN, brokers, states, tuple(_refused(answer.topics)))
 
 
+def cluster_id() -> Call[str | None]:
+    """Ask for the id of the cluster."""
+    asked = kafka.MetadataRequest((), allow_auto_topic_creation=False)
+    return Call.of(asked, kafka.MetadataResponse, lambda answer: answer.cluster_id)
+
+
 PAGE_PARTITIONS: Final = 2000
 """The most partitions of a page. Brokers give no more, unless max.request.partition.size.limit says so."""
 

@@ -11,14 +11,14 @@ import click
 from attrs import define, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
-from controller.admin.move_admin import MoveAdmin
+from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import out_of_order
 from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import MoveFile, Targets, json_file, read_document
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, report
-from klamm.cli.reassignment.record_file import RecordFile
+from klamm.cli.reassignment.record_file import RecordFile, find_record
 from klamm.cli.reassignment.views import Naming, naming_options
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
@@ -32,12 +32,13 @@ from transport.metadata import TopicPartition
 class Options:
     """The moves to cancel, and the options for it.
 
-    `before` has the replicas before the moves as far as a plan tells them, `record` what `execute` has recorded.
+    `before` has the replicas before the moves as far as a plan tells them, and `executed` is the file beside which
+    `execute` has recorded them.
     """
 
     partitions: tuple[TopicPartition, ...]
     before: Targets
-    record: RecordFile | None
+    executed: Path | None
     naming: Naming
     waits: bool
     output: str
@@ -62,37 +63,36 @@ def cancel(
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
     document = MoveFile({}) if file is None else read_document(file)
-    executed = plan or file
-    record = None if executed is None else RecordFile(executed)
-    options = Options(tuple(document.targets), document.starts, record, naming, not no_wait, output)
+    options = Options(tuple(document.targets), document.starts, plan or file, naming, not no_wait, output)
     sys.exit(cluster.ask_moves(partial(_cancel, options=options)))
 
 
 async def _cancel(admin: MoveAdmin, options: Options) -> int:
+    record = None if options.executed is None else await find_record(admin, options.executed)
     partitions = options.partitions or await _in_progress(admin, options.naming)
     if not partitions:
         click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
         report((), options.output)
         return int(options.naming.topic is not None)
-    cancelling = Cancelling(admin, partitions, _orders(admin, options))
+    cancelling = Cancelling(admin, partitions, _orders(admin, options.before, record))
     await cancelling.begin()
     interrupted = options.waits and await stoppable(cancelling.wait)
     await cancelling.restore_order()
     outcomes = await cancelling.outcomes()
     good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
-    await throttling.end(admin, partitions, options.record)
+    await throttling.end(admin, partitions, record)
     report(outcomes, options.output, *good)
     if all(item.outcome in good for item in outcomes):
         return 0
     return INTERRUPTED if interrupted else 1
 
 
-def _orders(admin: MoveAdmin, options: Options) -> Targets:
+def _orders(admin: MoveAdmin, before: Targets, file: RecordFile | None) -> Targets:
     """Return the replicas in the order in which they are to be again, where a cluster does not know it."""
-    if admin.keeps_records:
+    if not isinstance(admin, ForeignAdmin):
         return {}
-    record = None if options.record is None else options.record.read()
-    return options.before if record is None else {**options.before, **record.replicas}
+    record = None if file is None else file.read()
+    return before if record is None else {**before, **record.replicas}
 
 
 async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:

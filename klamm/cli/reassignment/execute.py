@@ -26,7 +26,7 @@ from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
 from klamm.cli.reassignment.log_moves import LogMoves, log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
-from klamm.cli.reassignment.record_file import Keeping, RecordFile
+from klamm.cli.reassignment.record_file import Keeping, RecordFile, find_record
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
@@ -130,6 +130,7 @@ class Execution:
     _is_answered: bool = False
     _watch: MoveWatch = field(init=False)
     _cancelling: Cancelling | None = None
+    _record: RecordFile | None = None
     _keeping: Keeping | None = None
     """The record of what was before, in clusters that do not keep it."""
 
@@ -138,6 +139,7 @@ class Execution:
 
     async def prepare(self) -> None:
         """Check every target before any move begins; show the changes, or write the rollback."""
+        self._record = await find_record(self.admin, self.options.file)
         self._before = await self.admin.read_metadata(sorted({tp.topic for tp in self.targets}))
         faults = preview.faults(self._before, self.targets)
         if self.logs is not None and not faults:
@@ -176,9 +178,9 @@ class Execution:
 
     def _recorded(self) -> Keeping | None:
         """Return the record of what is there, or was before an earlier execution. Raises click.ClickException."""
-        if self.admin.keeps_records:
+        file = self._record
+        if file is None:
             return None
-        file = RecordFile(self.options.file)
         earlier = file.read() or MoveRecord()
         states = preview.states_of(self._before)
         replicas = {**earlier.replicas, **replicas_before(states, self.targets, earlier.replicas)}

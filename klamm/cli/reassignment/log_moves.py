@@ -10,7 +10,7 @@ import trio
 from attrs import define, evolve, field
 
 from controller.admin.log_mover import Directories, LogMover, LogPlaces, Replica
-from controller.admin.move_admin import MoveAdmin
+from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.moves import CANNOT_SEE
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome
 from transport.metadata import TopicPartition
@@ -30,10 +30,9 @@ def log_moves(admin: MoveAdmin, directories: Directories) -> LogMoves | None:
     """
     if not directories:
         return None
-    mover = admin.log_mover
-    if mover is None:
+    if not isinstance(admin, ForeignAdmin):
         raise click.ClickException(NOWHERE)
-    return LogMoves(mover, directories)
+    return LogMoves(admin, directories)
 
 
 @define

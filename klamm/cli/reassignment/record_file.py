@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 from attrs import define, frozen
 
+from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import ListBefore, MoveRecord, RateBefore
 from klamm.cli.output_files import is_stream, open_output
 from klamm.cli.reassignment.files import FileFault, load_object
@@ -28,11 +29,24 @@ _VERSION: Final = 1
 _LIMIT: Final = Limit(256, "it is not one")
 
 
+async def find_record(admin: MoveAdmin, moves: Path) -> RecordFile | None:
+    """Return where the record of the moves in a file is, None if the cluster keeps what was before them.
+
+    Raises click.ClickException for a record that cannot be read, or is of another cluster.
+    """
+    if not isinstance(admin, ForeignAdmin):
+        return None
+    found = RecordFile(moves, await admin.cluster_id())
+    found.read()
+    return found
+
+
 @frozen
 class RecordFile:
-    """The record of the moves in a file."""
+    """The record of the moves in a file, on the cluster with an id."""
 
     moves: Path
+    cluster_id: str | None = None
 
     @property
     def path(self) -> Path:
@@ -40,22 +54,35 @@ class RecordFile:
         return self.moves.with_name(self.moves.name + SUFFIX)
 
     def read(self) -> MoveRecord | None:
-        """Return the record, None if there is none. Raises click.ClickException if it cannot be read."""
+        """Return the record, None if there is none.
+
+        Raises click.ClickException if it cannot be read, or is that of moves on another cluster. Records of earlier
+        releases do not name theirs.
+        """
         if is_stream(self.moves) or not self.path.exists():
             return None
         try:
-            return decode(read_text(self.path, _LIMIT).encode())
+            value = load_object(read_text(self.path, _LIMIT).encode())
+            self._require_cluster(value.get("cluster_id"))
+            return decode(value)
         except UnreadableFile as fault:
             raise click.ClickException(str(fault)) from None
         except (FileFault, KeyError, TypeError, ValueError) as fault:
             raise click.ClickException(f"{self.path} is no record of what was before moves: {fault!s:.200}") from None
+
+    def _require_cluster(self, recorded: str | None) -> None:
+        if None not in {recorded, self.cluster_id} and recorded != self.cluster_id:
+            raise click.ClickException(
+                f"{self.path} is the record of moves on cluster {recorded}, and this is cluster {self.cluster_id}: "
+                f"name that one with --bootstrap-server, or give a copy of {self.moves} another name"
+            )
 
     def write(self, record: MoveRecord) -> None:
         """Replace the record, and return when it is on the disk. Raises OSError."""
         if is_stream(self.moves):
             raise OSError(f"{self.moves} is not a file, beside which there could be one")
         with open_output(self.path) as file:
-            file.write(encode(record))
+            file.write(encode(record, self.cluster_id))
             file.flush()
             os.fsync(file.fileno())
         self._sync_folder()
@@ -102,8 +129,8 @@ class Keeping:
             )
 
 
-def encode(record: MoveRecord) -> bytes:
-    """Return a record as JSON."""
+def encode(record: MoveRecord, cluster_id: str | None) -> bytes:
+    """Return a record of moves on a cluster as JSON."""
     replicas = [{"topic": tp.topic, "partition": tp.partition, "replicas": of} for tp, of in record.replicas.items()]
     lists = [
         {"topic": topic, "setting": name, "before": one.before, "added": render_replicas(one.added)}
@@ -113,13 +140,18 @@ def encode(record: MoveRecord) -> bytes:
         {"broker": broker, "setting": name, "before": one.before, "given": one.given}
         for (broker, name), one in record.rates.items()
     ]
-    whole = {"version": _VERSION, "partitions": replicas, "throttled_replicas": lists, "throttled_rates": rates}
+    whole = {
+        "version": _VERSION,
+        "cluster_id": cluster_id,
+        "partitions": replicas,
+        "throttled_replicas": lists,
+        "throttled_rates": rates,
+    }
     return f"{json.dumps(whole, indent=1)}\n".encode()
 
 
-def decode(data: bytes) -> MoveRecord:
+def decode(value: Mapping[str, Any]) -> MoveRecord:
     """Return the record in JSON. Raises FileFault, KeyError, TypeError or ValueError for anything else."""
-    value = load_object(data)
     if value["version"] != _VERSION:
         raise FileFault(f"version must be {_VERSION}, is {value['version']!r}")
     replicas = {TopicPartition(one["topic"], int(one["partition"])): _ids(one) for one in value["partitions"]}

@@ -9,7 +9,7 @@ import click
 
 from controller.admin import move_throttles, recorded_throttles
 from controller.admin.cluster_admin import ClusterAdmin
-from controller.admin.move_admin import MoveAdmin
+from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import MoveRecord
 from klamm.cli.names import RATE
 from klamm.cli.reassignment.files import Targets
@@ -58,7 +58,7 @@ async def end(admin: MoveAdmin, partitions: Collection[TopicPartition], file: Re
     """
     if not isinstance(admin, ClusterAdmin):
         return
-    if admin.keeps_records:
+    if not isinstance(admin, ForeignAdmin):
         if await move_throttles.lift(admin, partitions):
             click.echo(_LIFTED, err=True)
         return

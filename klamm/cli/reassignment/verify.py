@@ -15,7 +15,7 @@ from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import MoveFile, json_file, read_document
 from klamm.cli.reassignment.log_moves import log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
-from klamm.cli.reassignment.record_file import RecordFile
+from klamm.cli.reassignment.record_file import find_record
 from klamm.cli.reassignment.throttling import preserve_option
 
 
@@ -37,10 +37,11 @@ def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: boo
 
 
 async def _verify(admin: MoveAdmin, file: Path, document: MoveFile, *, lifts: bool) -> list[PartitionOutcome]:
+    record = await find_record(admin, file)
     logs = log_moves(admin, document.log_dirs)
     outcomes = judge(await MoveWatch(admin, document.targets).look())
     if logs is not None:
         outcomes = await logs.judge(outcomes)
     if lifts:
-        await throttling.end(admin, list(document.targets), RecordFile(file))
+        await throttling.end(admin, list(document.targets), record)
     return outcomes
