@@ -95,8 +95,11 @@ class KafkaAdmin:
         self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[int, BrokerLogDirs]:
         """Return the contents of log directories, of all live brokers and partitions or of those named."""
-        live = [broker.id for broker in (await self.cluster.describe(())).brokers]
-        wanted = live if broker_ids is None else list(dict.fromkeys(broker_ids))
+        if broker_ids is None:
+            wanted = {broker.id for broker in (await self.cluster.describe(())).brokers}
+        else:
+            wanted = set(broker_ids)
+            await self.cluster.locate(wanted)
         answers: dict[int, BrokerLogDirs] = {}
 
         async def ask(broker_id: int) -> None:

@@ -10,7 +10,7 @@ is no broker.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Final, TypeVar
@@ -85,7 +85,18 @@ class KafkaCluster:
 
     async def ask_broker(self, broker_id: int, call: Call[R], timeout: float) -> R:  # noqa: ASYNC109  of this question
         """Ask one broker, once. Raises ApiError (BROKER_NOT_AVAILABLE) if it is not alive; WireError."""
-        return await self.pool.ask(await self._address_of(broker_id), call, min(timeout, self.timeout))
+        address = await self._address_of(broker_id)
+        try:
+            return await self.pool.ask(address, call, min(timeout, self.timeout))
+        except ConnectionBroken:
+            # Where it is now, if it is alive, is looked up the next time.
+            self._brokers.pop(broker_id, None)
+            raise
+
+    async def locate(self, broker_ids: Collection[int]) -> None:
+        """Find the addresses of those brokers that are alive, unless all are known. Raises as `ask`."""
+        if not self._brokers.keys() >= set(broker_ids):
+            await self._describe((), trio.current_time() + self.timeout)
 
     async def change_broker(self, broker_id: int, call: Call[R]) -> R:
         """Let a broker change something. Raises OutcomeUnknown if the answer is lost, and as `ask_broker`."""

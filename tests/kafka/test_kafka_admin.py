@@ -276,6 +276,24 @@ async def test_log_directories_have_volumes_and_a_dead_broker_a_fault() -> None:
         assert told[7].fault == "broker 7 is not alive"
 
 
+async def test_brokers_that_are_named_are_looked_up_once_and_again_after_they_have_moved() -> None:
+    async with scripted_nodes(1, 2, answers={kafka.DescribeLogDirsRequest: logs(5)}) as cluster:
+
+        def lookups() -> int:
+            return sum(len(node.questions(kafka.MetadataRequest)) for node in cluster.nodes.values())
+
+        async with open_kafka_admin(TcpNetwork(), cluster.bootstrap[:1]) as admin:
+            for _ in range(3):
+                assert not (await admin.describe_log_dirs([2]))[2].fault
+            assert lookups() == 1
+            second = cluster.nodes[2]
+            second.answers[kafka.DescribeLogDirsRequest] = lambda _: None
+            assert "closed the connection" in (await admin.describe_log_dirs([2]))[2].fault
+            second.port = cluster.nodes[1].port
+            assert not (await admin.describe_log_dirs([2]))[2].fault
+            assert lookups() == 2
+
+
 async def test_a_broker_that_tells_of_no_directory_has_refused() -> None:
     async with scripted_nodes(1) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
         cluster.nodes[1].answers[kafka.DescribeLogDirsRequest] = kafka.DescribeLogDirsResponse()

@@ -31,6 +31,10 @@ from transport.kafka.messages.describe_log_dirs_response import (
 TOPIC = "orders"
 
 
+def end_connection(_: object) -> None:
+    """Answer nothing."""
+
+
 @define
 class Directories:
     """The log directories of a broker that obeys: a log is copied by the time that somebody looks `looks` times."""
@@ -125,6 +129,51 @@ async def test_a_broker_that_has_forgotten_is_told_again(tmp_path: Path) -> None
         text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
     assert disk.ordered == ["/b"] * 3
     assert "orders-0: complete" in text
+
+
+async def test_what_was_seen_last_is_told_when_no_broker_answers_any_more(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2, 3) as nodes:
+        disk, last = Directories(), Directories()
+        script(nodes, on_2=disk, on_3=last)
+
+        def describe(request: kafka.DescribeLogDirsRequest) -> kafka.DescribeLogDirsResponse:
+            told = disk.describe(request)
+            if disk.at == "/b":
+                for node in nodes.nodes.values():
+                    node.answers |= dict.fromkeys(node.answers, end_connection)
+            return told
+
+        nodes.nodes[2].answers[kafka.DescribeLogDirsRequest] = describe
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
+    assert text.endswith(
+        "1 of 1 logs are in their directories\nno broker tells where the logs are: this is where they were seen last\n"
+    )
+    assert "orders-0: complete\n" in text
+
+
+async def test_a_throttle_that_cannot_be_lifted_any_more_hides_no_outcome(tmp_path: Path) -> None:
+    settings = Settings()
+    begun = (ReassignableTopicResponse(TOPIC, (ReassignablePartitionResponse(0),)),)
+    file = tmp_path / "moves.json"
+    entry = {"topic": TOPIC, "partition": 0, "replicas": [3, 1]}
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    async with scripted_nodes(1, 2, 3) as nodes:
+        nodes.show(TOPIC, (1, 2))
+
+        def reassign(_: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            nodes.show(TOPIC, (3, 1))
+            for node in nodes.nodes.values():
+                node.answers[kafka.DescribeConfigsRequest] = end_connection
+            return kafka.AlterPartitionReassignmentsResponse(responses=begun)
+
+        for node in nodes.nodes.values():
+            node.answers[kafka.DescribeConfigsRequest] = settings.describe
+            node.answers[kafka.IncrementalAlterConfigsRequest] = settings.alter
+            node.answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        text = await told(nodes, "execute", file, "--throttle", "4000", "--timeout", "2", code=1)
+    assert "orders-0: complete\n" in text
+    assert "throttles stay, " in text
+    assert f": `klamm reassignment verify --reassignment-json-file {file}` lifts those of moves that are over\n" in text
 
 
 async def test_a_new_replica_gets_its_directory_before_its_move(tmp_path: Path) -> None:

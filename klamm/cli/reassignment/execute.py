@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,7 @@ from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
 from klamm.cli.streams import line_of
 from klamm.interrupts import INTERRUPTED
-from transport.errors import ErrorCode
+from transport.errors import ApiError, ErrorCode
 from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition
 
@@ -128,6 +129,9 @@ class Execution:
     _before: MetadataResponse = field(init=False)
     _refused: dict[TopicPartition, str] = field(factory=dict)
     _is_answered: bool = False
+    _is_unseen: bool = False
+    """Whether no controller answered in the end."""
+
     _watch: MoveWatch = field(init=False)
     _cancelling: Cancelling | None = None
     _record: RecordFile | None = None
@@ -259,7 +263,7 @@ class Execution:
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
         # Throttles are removed first: printing fails if the reader of the output is gone.
-        await self._end_throttle()
+        is_lifted = await self._end_throttle()
         report(outcomes, self.options.output, MoveOutcome.COMPLETE, MoveOutcome.BEGUN)
         self._suggest_election(outcomes)
         in_progress = any(item.outcome in {MoveOutcome.IN_PROGRESS, MoveOutcome.BEGUN} for item in outcomes)
@@ -267,18 +271,33 @@ class Execution:
             click.echo(
                 "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end", err=True
             )
-        return int(any(item.outcome not in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN} for item in outcomes))
+        is_good = all(item.outcome in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN} for item in outcomes)
+        return int(not (is_good and is_lifted))
 
     @property
     def _throttles(self) -> bool:
         """Whether this or an earlier execution of the file throttles its moves."""
-        return self.options.throttle is not None or (self._keeping is not None and self._keeping.record.throttles)
+        return self.options.throttle is not None if self._keeping is None else self._keeping.record.throttles
 
-    async def _end_throttle(self) -> None:
-        if self._keeping is not None and self._keeping.is_kept:
-            await throttling.end(self.admin, list(self.targets), self._keeping.file)
-        elif self.options.throttle is not None:
-            await throttling.end(self.admin, list(self.targets))
+    async def _end_throttle(self) -> bool:
+        """Lift the throttles of moves that are over; return False if there are some and that failed."""
+        is_kept = self._keeping is not None and self._keeping.is_kept
+        if not is_kept and self.options.throttle is None:
+            return True
+        file = self._keeping.file if self._keeping is not None and is_kept else None
+        try:
+            with trio.fail_after(LAST_LOOK_SECONDS if self._is_unseen else inf):
+                await throttling.end(self.admin, list(self.targets), file)
+        except (*CANNOT_SEE, ApiError, trio.TooSlowError) as error:
+            if not self._throttles:
+                return True
+            click.echo(
+                f"throttles stay, {str(error) or 'no controller answers'}: `klamm reassignment verify "
+                f"--reassignment-json-file {self.options.file}` lifts those of moves that are over",
+                err=True,
+            )
+            return False
+        return True
 
     def _suggest_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
         """Print how to elect the first of the new replicas of partitions that keep another leader."""
@@ -304,7 +323,7 @@ class Execution:
             return refused | {tp: PartitionOutcome(tp, MoveOutcome.BEGUN, self.targets[tp], "begun") for tp in begun}
         looked = judge(await self._last_look())
         if self.logs is not None:
-            looked = await self.logs.judge(looked)
+            looked = self.logs.judge(looked, await self.logs.last_look(LAST_LOOK_SECONDS))
         judged = {item.tp: self._in_hindsight(item) for item in looked}
         cancelled: list[PartitionOutcome] = []
         if self._cancelling is not None:
@@ -319,6 +338,7 @@ class Execution:
         with trio.move_on_after(LAST_LOOK_SECONDS):
             with suppress(*CANNOT_SEE):
                 return await self._watch.look()
+        self._is_unseen = True
         status = self._watch.recall("no controller answers")
         click.echo("no controller answers: this is the last known state", err=True)
         return status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -42,13 +43,26 @@ class LogMoves:
     mover: LogMover
     wanted: Directories
     refused: dict[Replica, str] = field(factory=dict)
+    _seen: LogPlaces = field(init=False)
+    """Where the logs were when brokers were asked last."""
 
     async def look(self, others: Mapping[TopicPartition, Sequence[int]] | None = None) -> LogPlaces:
         """Ask brokers where the logs are; those of `others`, too."""
         asked = {broker_id for _, broker_id in self.wanted}
         asked |= {broker_id for replicas in (others or {}).values() for broker_id in replicas}
         partitions = sorted({tp for tp, _ in self.wanted})
-        return LogPlaces.of(await self.mover.describe_log_dirs(sorted(asked), partitions))
+        self._seen = LogPlaces.of(await self.mover.describe_log_dirs(sorted(asked), partitions))
+        return self._seen
+
+    async def last_look(self, seconds: float) -> LogPlaces:
+        """Ask once more, for so long at most; return what was seen before if no broker answers."""
+        seen = self._seen
+        with trio.move_on_after(seconds), suppress(*CANNOT_SEE):
+            found = await self.look()
+            if not all(answer.fault for answer in found.brokers.values()):
+                return found
+        click.echo("no broker tells where the logs are: this is where they were seen last", err=True)
+        return seen
 
     async def begin(self) -> dict[TopicPartition, str]:
         """Tell the brokers; return the partitions that one of them refuses, with the reason."""
@@ -74,10 +88,10 @@ class LogMoves:
                 await self._ask(places.forgotten(wanted))
             await trio.sleep(POLL_SECONDS)
 
-    async def judge(self, outcomes: Iterable[PartitionOutcome]) -> list[PartitionOutcome]:
+    def judge(self, outcomes: Iterable[PartitionOutcome], places: LogPlaces) -> list[PartitionOutcome]:
         """Return outcomes where a partition is complete only if its logs are in their directories."""
         left: dict[TopicPartition, str] = {}
-        for (tp, _), text in (await self.look()).unfinished(self.wanted).items():
+        for (tp, _), text in places.unfinished(self.wanted).items():
             left.setdefault(tp, text)
         left |= {tp: f"broker {broker_id} refused: {text}" for (tp, broker_id), text in self.refused.items()}
         return [

@@ -41,7 +41,7 @@ async def _verify(admin: MoveAdmin, file: Path, document: MoveFile, *, lifts: bo
     logs = log_moves(admin, document.log_dirs)
     outcomes = judge(await MoveWatch(admin, document.targets).look())
     if logs is not None:
-        outcomes = await logs.judge(outcomes)
+        outcomes = logs.judge(outcomes, await logs.look())
     if lifts:
         await throttling.end(admin, list(document.targets), record)
     return outcomes
