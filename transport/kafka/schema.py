@@ -86,7 +86,7 @@ class At:
     ignorable: bool = False
 
 
-class Entity(msgspec.Struct, frozen=True):
+class Entity(msgspec.Struct, frozen=True, gc=False):
     """A message, or a part of one."""
 
 

@@ -72,7 +72,7 @@ class Rejected(StoreError):
         self.path = path
 
 
-class Stat(Struct, frozen=True):
+class Stat(Struct, frozen=True, gc=False):
     """A znode's metadata. Zxids order all changes of the store; times are in ms since 1970."""
 
     czxid: int
@@ -83,7 +83,7 @@ class Stat(Struct, frozen=True):
     ephemeral_owner: int = 0
 
 
-class Znode(Struct, frozen=True):
+class Znode(Struct, frozen=True, gc=False):
     """A znode as it was read: its data and its metadata."""
 
     data: bytes
