@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from controller.model.context import ControllerContext
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
@@ -77,9 +78,9 @@ class Memory:
         remembered, there = self._context.leadership.get(tp), self.durable.leadership(tp)
         if remembered is not None and there is not None:
             # A controller epoch that no controller had counts as its own.
-            there = evolve(there, controller_epoch=min(there.controller_epoch, self._context.epoch))
+            there = replace(there, controller_epoch=min(there.controller_epoch, self._context.epoch))
             if self.is_state_by_hand(tp):
-                there = evolve(there, partition_epoch=remembered.partition_epoch)
+                there = replace(there, partition_epoch=remembered.partition_epoch)
         if remembered != there:
             yield f"the controller remembers {remembered} of {tp}, not {there}"
         phase = self._context.partition_phases.get(tp)

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from attrs import frozen
+from msgspec import Struct
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
@@ -134,8 +135,7 @@ class ReplicaAssignment(OfReplicas):
     removing_replicas: tuple[int, ...] = ()
 
 
-@frozen
-class LeaderAndIsr:
+class LeaderAndIsr(Struct, frozen=True, gc=False):
     """A partition's leadership as stored in its state znode.
 
     `partition_epoch` is the dataVersion of that znode, `controller_epoch` the epoch of the controller that wrote it.

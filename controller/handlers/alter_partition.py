@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.handlers import leader_epochs
 from controller.handlers.leadership import leadership_step, refresh
@@ -86,7 +86,7 @@ def _judge(
         verdict = _isr_error(request.broker_id, item, current, context)
     if verdict is not None:
         return verdict
-    return evolve(
+    return replace(
         current,
         isr=item.new_isr,
         partition_epoch=current.partition_epoch + 1,

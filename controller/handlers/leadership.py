@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.handlers import configs
 from controller.model import elections
@@ -112,7 +112,7 @@ def decode_states(
         if state.controller_epoch > context.epoch:
             # A later controller wrote this state, unless `/controller_epoch` is still ours: then the epoch is damage.
             yield from _confirm_office(context, tp, state.controller_epoch)
-            state = evolve(state, controller_epoch=context.epoch)
+            state = replace(state, controller_epoch=context.epoch)
         found.append((tp, state))
     return found
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
@@ -131,7 +132,7 @@ def _elected(candidate: Candidate, choice: Choice, controller_epoch: int) -> Ele
     is_unclean = choice.leader not in candidate.leadership.isr
     leadership = next_epoch(candidate.leadership, controller_epoch, leader=choice.leader, isr=choice.isr)
     if is_unclean:
-        leadership = evolve(leadership, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+        leadership = replace(leadership, leader_recovery_state=LeaderRecoveryState.RECOVERING)
     return Elected(candidate.tp, leadership, choice.recipients, is_unclean)
 
 

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from attrs import evolve, frozen
+from msgspec.structs import replace
 
 from controller.node.service import ControllerService
 from simulator.actions.scene import CannotBeDone, Scene, Strike
@@ -99,7 +100,7 @@ def _is_known(cluster: SimulatedCluster, topic: str) -> bool:
 
 def _without_a_follower(state: LeaderAndIsr) -> LeaderAndIsr:
     leaving = [member for member in state.isr if member != state.leader][-1:]
-    return evolve(state, isr=tuple(member for member in state.isr if member not in leaving))
+    return replace(state, isr=tuple(member for member in state.isr if member not in leaving))
 
 
 def _without_id(topic: TopicZnode, _: tuple[int, ...]) -> TopicZnode:

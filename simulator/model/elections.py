@@ -10,6 +10,7 @@ from itertools import chain, combinations
 from typing import Final
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from simulator.model.row import Row, within, without
 from simulator.model.view import Proposal, Standing, View
@@ -155,7 +156,7 @@ def alter(row: Row, view: View) -> Rows:
         if now is not None and _is_current(proposal, now) and _is_eligible(proposal, row, view):
             yield evolve(
                 row,
-                leadership=evolve(
+                leadership=replace(
                     now,
                     isr=proposal.isr,
                     partition_epoch=now.partition_epoch + 1,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.process_cluster import ProcessCluster
@@ -41,7 +41,7 @@ async def shrink_isr(cluster: RealCluster, *isr: int) -> None:
     """Write an ISR as leaders did before AlterPartition, and notify the controller."""
     state = await cluster.state()
     notice = Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_", formats.encode_partitions([ORDERS]), sequence=True)
-    data = formats.encode_partition_state(evolve(state, isr=isr))
+    data = formats.encode_partition_state(replace(state, isr=isr))
     await cluster.store.multi([Set(paths.partition_state(ORDERS), data, state.partition_epoch), notice])
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from tests.cluster.running import CONTROLLER, RealCluster
 from tests.cluster.waiting import until
@@ -42,7 +42,7 @@ async def grow_isrs(store: MetadataStore) -> None:
         for tp, znode in zip(tps, found, strict=True):
             assert znode is not None
             state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
-            data = formats.encode_partition_state(evolve(state, isr=(*ORIGIN, *TARGET)))
+            data = formats.encode_partition_state(replace(state, isr=(*ORIGIN, *TARGET)))
             writes.append(Set(paths.partition_state(tp), data, znode.stat.version))
         await store.multi(writes)
     notification = f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_"

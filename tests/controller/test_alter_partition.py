@@ -24,7 +24,7 @@ async def prepare(bench: Bench, recovery: LeaderRecoveryState = LeaderRecoverySt
     isr = (1, 2, 3) if recovery is LeaderRecoveryState.RECOVERED else (1,)
     for leader_epoch in range(PARTITION_EPOCH):
         await bench.write_state(
-            TP, evolve(state, leader_epoch=leader_epoch, isr=isr, leader_recovery_state=recovery)
+            TP, replace(state, leader_epoch=leader_epoch, isr=isr, leader_recovery_state=recovery)
         )  # versions 1 to 4
     await bench.unregister(4)
     await bench.fail_over()
@@ -160,7 +160,7 @@ async def test_a_recovering_leader_recovers_alone_or_not_at_all(bench: Bench) ->
 @pytest.mark.requirement("D9")
 async def test_a_state_that_changed_behind_the_controllers_back_is_an_old_version(bench: Bench) -> None:
     await prepare(bench)
-    behind = evolve(await bench.read_state(TP), isr=(1, 3))
+    behind = replace(await bench.read_state(TP), isr=(1, 3))
     await bench.write_state(TP, behind)
     [refused] = await ask(bench, ITEM)
     assert refused.error is ErrorCode.INVALID_UPDATE_VERSION
@@ -180,7 +180,7 @@ async def test_who_was_refused_is_told_what_is_in_effect(bench: Bench) -> None:
 @pytest.mark.requirement("D9")
 async def test_a_dead_member_that_others_have_written_may_go_but_not_stay(bench: Bench) -> None:
     await prepare(bench)
-    await bench.write_state(TP, evolve(await bench.read_state(TP), isr=(1, 2, 4)))
+    await bench.write_state(TP, replace(await bench.read_state(TP), isr=(1, 2, 4)))
     [refused] = await ask(bench, ITEM)
     assert refused.error is ErrorCode.INVALID_UPDATE_VERSION
     assert bench.context.leadership[TP].isr == (1, 2, 4)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import ZkPartitionReassignment
@@ -56,7 +56,7 @@ async def test_thousands_of_moves_in_one_topic_end_together(bench: Bench) -> Non
     tps = bench.context.partitions()
     await bench.run(reassignments.begin(bench.context, dict.fromkeys(tps, TARGET)))
     for tp in tps:
-        await bench.write_state(tp, evolve(bench.context.leadership[tp], isr=(*ORIGIN, *TARGET)))
+        await bench.write_state(tp, replace(bench.context.leadership[tp], isr=(*ORIGIN, *TARGET)))
     bench.seen.clear()
     await bench.fail_over()
     assert bench.context.reassigning == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import IsrChangeNotification, ReplicasDeleted, TopicChange, TopicDeletion
@@ -52,7 +52,7 @@ async def test_an_isr_that_cannot_be_written_keeps_the_data_of_its_members(bench
     await bench.start(ORIGIN)
     for tp in (TP, OTHER):
         assert (await bench.move(tp, TARGET)).error is ErrorCode.NONE
-        await bench.write_state(tp, evolve(bench.context.leadership[tp], isr=(1, 2, 3, 4, 5)))
+        await bench.write_state(tp, replace(bench.context.leadership[tp], isr=(1, 2, 3, 4, 5)))
     notice = Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_1", formats.encode_partitions([TP, OTHER]))
     await bench.store.multi([notice])
     allow(bench, paths.partition_state(TP), Access.READ)

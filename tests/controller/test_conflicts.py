@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 import trio
-from attrs import define, evolve
+from attrs import define
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import BrokerChange, PartitionModifications, TopicChange, ZkPartitionReassignment
@@ -45,7 +46,7 @@ async def meddle(bench: Bench, path: str, *ops: Op, during: Awaitable[object], e
 @pytest.mark.requirement("D10")
 async def test_a_state_that_changed_is_read_and_decided_again(bench: Bench) -> None:
     await bench.start(ORIGIN, ORIGIN)
-    behind = evolve(await bench.read_state(TP), isr=(1, 3))
+    behind = replace(await bench.read_state(TP), isr=(1, 3))
     await bench.unregister(1)
     await meddle(bench, paths.partition_state(TP), set_state(TP, behind), during=bench.handle(BrokerChange()))
     state, other = await bench.read_state(TP), await bench.read_state(SECOND)
@@ -60,20 +61,20 @@ async def test_a_state_that_changed_is_read_and_decided_again(bench: Bench) -> N
 @pytest.mark.requirement("D1")
 async def test_a_state_that_a_later_controller_wrote_ends_this_one(bench: Bench) -> None:
     await bench.start(ORIGIN)
-    later = evolve(await bench.read_state(TP), controller_epoch=2)
+    later = replace(await bench.read_state(TP), controller_epoch=2)
     await bench.unregister(1)
     elected = [set_state(TP, later), Set(paths.CONTROLLER_EPOCH, b"2", -1)]
     with pytest.raises(Fenced):
         await meddle(bench, paths.partition_state(TP), *elected, during=bench.handle(BrokerChange()))
     with pytest.raises(ControllerMoved):
         await bench.run(refresh(bench.context, [TP]))
-    assert await bench.read_state(TP) == evolve(later, partition_epoch=1)
+    assert await bench.read_state(TP) == replace(later, partition_epoch=1)
     assert bench.seen.leader_and_isr() == []
 
 
 async def test_a_state_of_an_epoch_that_nobody_had_is_decided_on_all_the_same(bench: Bench) -> None:
     await bench.start(ORIGIN)
-    damaged = evolve(await bench.read_state(TP), controller_epoch=1_000_000)
+    damaged = replace(await bench.read_state(TP), controller_epoch=1_000_000)
     await bench.unregister(1)
     await meddle(bench, paths.partition_state(TP), set_state(TP, damaged), during=bench.handle(BrokerChange()))
     state = await bench.read_state(TP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.handlers.failover import failover
@@ -105,7 +105,7 @@ async def test_a_partition_without_a_state_gets_one(bench: Bench) -> None:
 @pytest.mark.requirement("D1")
 async def test_a_state_of_a_later_controller_ends_this_one(bench: Bench) -> None:
     await bench.start((1, 2))
-    await bench.write_state(TP, evolve(await bench.read_state(TP), controller_epoch=3))
+    await bench.write_state(TP, replace(await bench.read_state(TP), controller_epoch=3))
     await bench.store.multi([Set(paths.CONTROLLER_EPOCH, b"3", -1)])
     bench.runner.context = ControllerContext(bench.context.controller, 1, 1)
     with pytest.raises(ControllerMoved, match="orders-0 was written at controller epoch 3"):
@@ -114,7 +114,7 @@ async def test_a_state_of_a_later_controller_ends_this_one(bench: Bench) -> None
 
 async def test_a_controller_epoch_that_nobody_had_neither_ends_an_office_nor_outranks_it(bench: Bench) -> None:
     await bench.start((1, 2))
-    await bench.write_state(TP, evolve(await bench.read_state(TP), controller_epoch=1_000_000))
+    await bench.write_state(TP, replace(await bench.read_state(TP), controller_epoch=1_000_000))
     await bench.fail_over()
     assert bench.context.leadership[TP].controller_epoch == 2
     await bench.kill(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
@@ -178,7 +178,7 @@ async def test_another_move_than_that_before_is_cancelled_as_what_it_is(kafka: B
     await give_to_kafka(kafka)
     await kafka.change_topic("orders", 0, ReplicaAssignment((2, 1, 3), (1,), (3,)))
     state = await kafka.read_state(TP)
-    await kafka.write_state(TP, evolve(state, leader=2, isr=(2, 3)))
+    await kafka.write_state(TP, replace(state, leader=2, isr=(2, 3)))
     await take_office(kafka)
     now = kafka.context.reassigning[TP]
     assert now.original == ()
@@ -203,7 +203,7 @@ async def test_an_override_leaves_the_identity_to_the_next_controller_of_ours(ka
     await take_office(kafka)
     # The override wants replica 1 back, and replica 3 stays for as long as it leads.
     state = await kafka.read_state(TP)
-    await kafka.write_state(TP, evolve(state, leader=3, isr=(3,)))
+    await kafka.write_state(TP, replace(state, leader=3, isr=(3,)))
     await kafka.change_topic("orders", 0, ReplicaAssignment((2, 1, 3), (), (3,)))
     await take_office(kafka)
     assert kafka.context.reassigning[TP] == before

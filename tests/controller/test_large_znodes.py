@@ -6,6 +6,7 @@ import re
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import PartitionModifications, TopicChange, ZkPartitionReassignment
@@ -162,7 +163,7 @@ async def test_requests_stay_in_the_list_until_it_is_small_enough_to_be_rewritte
 
     caught_up = tps[:300]
     for tp in caught_up:
-        await bench.write_state(tp, evolve(bench.context.leadership[tp], isr=(1, 3)))
+        await bench.write_state(tp, replace(bench.context.leadership[tp], isr=(1, 3)))
     await bench.run(leadership.refresh(bench.context, caught_up))
     await bench.run(reassignments.finish(bench.context, caught_up[:50]))
     assert await bench.requested_moves() == {**targets, unknown: (3,)}

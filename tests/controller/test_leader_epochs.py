@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 from msgspec.structs import replace
 
 from controller.config import ControllerConfig
@@ -22,7 +21,7 @@ NEW = Release(needs_registration=False)
 async def start(bench: Bench, release: Release = OLD, isr: tuple[int, ...] = (1, 2, 3), leader: int = 1) -> None:
     """Take office where a broker leads a partition of brokers 1 to 3 with an ISR, and 4 is alive."""
     await bench.start((1, 2, 3), brokers=(1, 2, 3, 4))
-    await bench.write_state(TP, evolve(await bench.read_state(TP), isr=isr, leader=leader))
+    await bench.write_state(TP, replace(await bench.read_state(TP), isr=isr, leader=leader))
     await bench.fail_over()
     await bench.handle(BrokerReleaseSeen(1, bench.context.brokers[1].epoch, release))
     bench.seen.clear()
@@ -76,7 +75,7 @@ async def test_after_every_other_refusal(bench: Bench, isr: tuple[int, ...]) -> 
 
 async def test_after_a_write_that_came_first(bench: Bench) -> None:
     await start(bench)
-    await bench.write_state(TP, evolve(bench.context.leadership[TP], isr=(1, 3)))
+    await bench.write_state(TP, replace(bench.context.leadership[TP], isr=(1, 3)))
     before = await bench.read_state(TP)
     assert await propose(bench, proposal(bench, 1, 2)) is ErrorCode.INVALID_UPDATE_VERSION
     assert await bench.read_state(TP) == renewed(before, (1, 3), writes=1)

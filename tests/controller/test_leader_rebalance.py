@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import structlog
 from attrs import evolve
+from msgspec.structs import replace
 
 from controller.config import ControllerConfig
 from controller.events import AutoPreferredReplicaLeaderElection, ControllerEvent
@@ -49,7 +50,7 @@ async def test_a_share_up_to_the_percentage_is_left_alone(bench: Bench, percenta
     await bench.start((1, 2), (1, 2))
     # One of two goes elsewhere: half.
     state = await bench.read_state(SECOND)
-    await bench.write_state(SECOND, evolve(state, leader=2))
+    await bench.write_state(SECOND, replace(state, leader=2))
     await bench.fail_over()
     bench.context.config = evolve(ControllerConfig(1001), leader_imbalance_per_broker_percentage=percentage)
     await bench.handle(due(bench))

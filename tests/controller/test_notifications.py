@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import IsrChangeNotification, LogDirEventNotification
@@ -31,7 +31,7 @@ async def notify_log_dir_failure(bench: Bench, data: bytes) -> None:
 async def shrink(bench: Bench, tp: TopicPartition, *isr: int) -> None:
     """Write an ISR as Kafka's leaders did before AlterPartition."""
     now = await bench.read_state(tp)
-    await bench.write_state(tp, evolve(now, isr=isr))
+    await bench.write_state(tp, replace(now, isr=isr))
 
 
 async def left(bench: Bench, parent: str) -> list[str] | None:
@@ -95,7 +95,7 @@ async def test_what_cannot_be_decoded_or_is_gone_spoils_no_other_and_is_deleted(
 async def test_an_isr_of_a_later_controller_ends_this_controllership(bench: Bench) -> None:
     await bench.start((1, 2))
     await bench.store.multi([Set(paths.CONTROLLER_EPOCH, b"2", -1)])
-    await bench.write_state(TP, evolve(await bench.read_state(TP), controller_epoch=2))
+    await bench.write_state(TP, replace(await bench.read_state(TP), controller_epoch=2))
     await notify_isr_change(bench, TP)
     with pytest.raises(ControllerMoved):
         await bench.handle(IsrChangeNotification())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import BrokerChange
@@ -209,7 +209,7 @@ async def test_a_move_without_anybody_in_the_isr_is_neither_cancelled_nor_finish
 async def test_a_cancel_that_would_leave_nobody_to_lead_is_refused_at_the_last_moment_too(bench: Bench) -> None:
     await bench.begin_move((1, 2), (4, 5))
     await bench.alter_isr(TP, 1, 2, 4)
-    behind = evolve(await bench.read_state(TP), isr=(4,), leader=4)
+    behind = replace(await bench.read_state(TP), isr=(4,), leader=4)
     bench.runner.store = Meddler(bench.store, paths.partition_state(TP), [set_state(TP, behind)])
     assert (await bench.move(TP, None)).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert await bench.read_assignment(TP) == ReplicaAssignment((4, 5, 1, 2), (4, 5), (1, 2))
@@ -234,7 +234,7 @@ async def test_a_storage_id_that_somebody_wrote_meanwhile_is_judged_again(bench:
     await bench.register(1, storage_id=NEW)
     theirs = Create(paths.storage_id(1), formats.encode_storage_id(OLD))
     await bench.alter_isr(TP, 2)
-    await bench.write_state(TP, evolve(await bench.read_state(TP), isr=(2, 1)))
+    await bench.write_state(TP, replace(await bench.read_state(TP), isr=(2, 1)))
     meddler = Meddler(bench.store, paths.storage_id(1), [theirs])
     bench.runner.store = meddler
     await bench.handle(BrokerChange())

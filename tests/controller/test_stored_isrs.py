@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from controller.config import ControllerConfig
 from controller.events import AutoPreferredReplicaLeaderElection, BrokerReleaseSeen
@@ -35,7 +36,7 @@ async def start(bench: Bench, *replicas: int, protocol: Protocol | None = OLD, i
     for broker_id in (1, 2, 3, 4):
         await kafka_registrations.register(bench.store, broker_id, Listener("PLAINTEXT", "h", broker_id))
     await bench.start(replicas, brokers=())
-    await bench.write_state(TP, evolve(await bench.read_state(TP), leader=1, isr=tuple(isr)))
+    await bench.write_state(TP, replace(await bench.read_state(TP), leader=1, isr=tuple(isr)))
     bench.context.apply(LeadershipWritten(TP, await bench.read_state(TP)))
     for broker in list(bench.context.brokers.values()):
         await bench.handle(
@@ -46,7 +47,7 @@ async def start(bench: Bench, *replicas: int, protocol: Protocol | None = OLD, i
 
 async def write_isr(bench: Bench, *isr: int) -> None:
     """Let the leader write an ISR, of which the controller has not been notified yet."""
-    await bench.write_state(TP, evolve(await bench.read_state(TP), isr=isr))
+    await bench.write_state(TP, replace(await bench.read_state(TP), isr=isr))
 
 
 async def shut_down(bench: Bench, broker_id: int) -> ControlledShutdownResponse:

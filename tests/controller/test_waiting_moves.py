@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import TopicChange
@@ -59,7 +59,7 @@ async def test_without_a_live_leader_inside_the_target_nothing_is_taken_away(ben
     await bench.crash(bench.alter_isr(TP, 1, 2, 4), after="ISR")
     # 1 and 2 are cut off for a moment, 4 leads alone, and dies when they are back.
     state = await bench.read_state(TP)
-    await bench.write_state(TP, evolve(state, leader=4, isr=(4,), leader_epoch=state.leader_epoch + 1))
+    await bench.write_state(TP, replace(state, leader=4, isr=(4,), leader_epoch=state.leader_epoch + 1))
     await bench.unregister(4)
     bench.seen.clear()
 

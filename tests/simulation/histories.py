@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from attrs import evolve
 from msgspec.structs import replace
 
 from simulator.disk import Disk
@@ -101,7 +100,7 @@ class History:
         ops: list[Op] = []
         if changes:
             version = self.state.partition_epoch
-            self.state = evolve(self.state, partition_epoch=version + 1, **changes)
+            self.state = replace(self.state, partition_epoch=version + 1, **changes)
             ops.append(Set(paths.partition_state(TP), formats.encode_partition_state(self.state), version))
         if assignment is not None:
             self.assignment = assignment

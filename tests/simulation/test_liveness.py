@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trio
-from attrs import evolve
 from msgspec.structs import replace
 
 from klamm.testing import run_scenario
@@ -53,7 +52,7 @@ def seen_after(disturb: Callable[[SimulatedCluster], object]) -> list[str]:
 def write_state(cluster: SimulatedCluster, **changes: Any) -> None:
     leadership = cluster.durable.leadership(TP)
     assert leadership is not None
-    data = formats.encode_partition_state(evolve(leadership, **changes))
+    data = formats.encode_partition_state(replace(leadership, **changes))
     cluster.world.ensemble.commit_by_hand([Set(paths.partition_state(TP), data, ANY_VERSION)])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.model.context import ControllerContext
@@ -69,7 +70,7 @@ def has_an_earlier_version(context: ControllerContext) -> None:
 
 
 def has_another_isr(context: ControllerContext) -> None:
-    context.leadership[TP] = evolve(context.leadership[TP], isr=(1, 2))
+    context.leadership[TP] = replace(context.leadership[TP], isr=(1, 2))
 
 
 def takes_it_to_be_offline(context: ControllerContext) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from controller.handlers import alter_partition, leader_elections, leadership, reassignments, topic_requests
 from controller.model import elections, faults
@@ -36,7 +37,7 @@ def dead_members_stay_in_the_isr(patch: pytest.MonkeyPatch) -> None:
 
     def kept(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
         changed = without(current, gone, controller_epoch)
-        return changed and evolve(changed, isr=current.isr)
+        return changed and replace(changed, isr=current.isr)
 
     patch.setattr(elections, "without_replicas", kept)
 
@@ -154,7 +155,7 @@ def an_override_elects_anew(patch: pytest.MonkeyPatch) -> None:
 
     def eager(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, dropped: tuple[int, ...]) -> Any:  # noqa: ANN401
         known = context.leadership[tp]
-        context.leadership[tp] = evolve(known, leader=-1)
+        context.leadership[tp] = replace(known, leader=-1)
         try:
             return drop(context, tp, new, dropped)
         finally:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from attrs import evolve
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from transport.messages import BrokerEndpoint
 from transport.metadata import (
@@ -205,7 +206,7 @@ STATE = LeaderAndIsr(1, 3, (1, 2), 9, 7)
         (b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":3,"isr":[1,2]}', STATE),
         (
             b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":3,"isr":[1,2],"leader_recovery_state":1}',
-            evolve(STATE, leader_recovery_state=LeaderRecoveryState.RECOVERING),
+            replace(STATE, leader_recovery_state=LeaderRecoveryState.RECOVERING),
         ),
         (
             b'{"controller_epoch":7,"leader":-1,"version":1,"leader_epoch":4,"isr":[1]}',

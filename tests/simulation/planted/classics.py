@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import evolve
+from msgspec.structs import replace
 
 from controller.events import Reload
 from controller.handlers import (
@@ -67,7 +68,7 @@ def no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
     bumped = elections.next_epoch
 
     def unbumped(current: LeaderAndIsr, controller_epoch: int, **changes: Any) -> LeaderAndIsr:
-        return evolve(bumped(current, controller_epoch, **changes), leader_epoch=current.leader_epoch)
+        return replace(bumped(current, controller_epoch, **changes), leader_epoch=current.leader_epoch)
 
     patch.setattr(elections, "next_epoch", unbumped)
 
@@ -186,7 +187,7 @@ def a_last_member_leaves_the_isr(patch: pytest.MonkeyPatch) -> None:
     def emptied(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
         leaving = frozenset(gone)
         changed = without(current, leaving, controller_epoch)
-        return changed and evolve(changed, isr=tuple(r for r in current.isr if r not in leaving))
+        return changed and replace(changed, isr=tuple(r for r in current.isr if r not in leaving))
 
     patch.setattr(elections, "without_replicas", emptied)
 
