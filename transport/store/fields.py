@@ -132,11 +132,11 @@ def brokers(path: str, value: object, name: str) -> tuple[int, ...]:
 def _integers(path: str, value: object, name: str) -> tuple[tuple[int, ...], str]:
     if not isinstance(value, list) or not _INTEGERS.issuperset(map(type, value)):
         raise UndecodableZnode(path, f"{name} must be a list of integers, is {shown(value)}")
-    return _shared(tuple(value))
+    return shared(tuple(value))
 
 
-@lru_cache(maxsize=10_000)
-def _shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+@lru_cache(maxsize=1 << 16)
+def shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
     """Return one object for equal tuples, and the reason why they are not broker ids, or "" if they are.
 
     A cluster has few different replica sets, and each of them occurs many times.

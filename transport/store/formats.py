@@ -26,7 +26,7 @@ from transport.metadata import (
     number_in,
 )
 from transport.settings import LONG_MAX
-from transport.store import fields, paths
+from transport.store import fields, paths, plain_formats
 from transport.store.protocol import Delete, Set
 
 UndecodableZnode = fields.UndecodableZnode
@@ -185,6 +185,12 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
     path = paths.topic(name)
     if not is_topic_name(name):
         raise UndecodableZnode(path, "a topic cannot have this name: delete the znode")
+    plain = plain_formats.topic(data)
+    return TopicZnode(*plain) if plain else decode_topic_leniently(path, data)
+
+
+def decode_topic_leniently(path: str, data: bytes) -> TopicZnode:
+    """Return a topic's assignment, also where it is being reassigned or has values of others."""
     value = fields.load(path, data)
     partitions = value.get("partitions")
     if not isinstance(partitions, dict) or None in map(number_in, partitions):
@@ -194,9 +200,8 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
     assignments: dict[int, ReplicaAssignment] = {}
     for key, listed in partitions.items():
         replicas = fields.brokers(path, listed, "replicas")
-        # Few topics are being reassigned, and a topic may have thousands of partitions.
-        added = fields.brokers(path, adding.get(key, []), "adding_replicas") if adding else ()
-        removed = fields.brokers(path, removing.get(key, []), "removing_replicas") if removing else ()
+        added = fields.brokers(path, adding.get(key, []), "adding_replicas")
+        removed = fields.brokers(path, removing.get(key, []), "removing_replicas")
         assignments[int(key)] = _consistent(path, ReplicaAssignment(replicas, added, removed))
     topic_id = fields.optional_topic_id(path, value.get("topic_id"), "topic_id")
     return TopicZnode(dict(sorted(assignments.items())), topic_id, _unknown(path, value))
@@ -238,14 +243,17 @@ def encode_partition_state(state: LeaderAndIsr) -> bytes:
 
 def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
     """Return a partition's state; `version` is the znode's dataVersion."""
+    return plain_formats.partition_state(data, version) or decode_partition_state_leniently(tp, data, version)
+
+
+def decode_partition_state_leniently(tp: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
+    """Return a partition's state, also where it has values of others."""
     path = paths.partition_state(tp)
     value = fields.load(path, data)
-    recovery = LeaderRecoveryState.RECOVERED
-    if "leader_recovery_state" in value:
-        try:
-            recovery = LeaderRecoveryState(value["leader_recovery_state"])
-        except ValueError as error:
-            raise UndecodableZnode(path, f"{error!s:.200}") from error
+    try:
+        recovery = LeaderRecoveryState(value.get("leader_recovery_state", LeaderRecoveryState.RECOVERED))
+    except ValueError as error:
+        raise UndecodableZnode(path, f"{error!s:.200}") from error
     return LeaderAndIsr(
         fields.number(path, value.get("leader"), "leader", NO_LEADER),
         fields.number(path, value.get("leader_epoch"), "leader_epoch", most=MAX_RISING_EPOCH),
