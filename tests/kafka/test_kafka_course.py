@@ -26,12 +26,13 @@ from tests.kafka.test_kafka_moves import (
     throttles,
     until_copying,
 )
-from tests.kafka.test_kraft_commands import RECORD, RECORDS, brokers_on, nodes_in, rows
+from tests.kafka.test_kraft_commands import RECORD, RECORDS, brokers_on, directories_of_first, nodes_in, rows
 
 BEFORE_DISKS: Final = "2.8.2"
 """A release whose brokers do not tell the sizes of their disks."""
 
 KINDS: Final = (RELEASE, jars.RELEASE, BEFORE_DISKS)
+COPY_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 GOALS: Final = (
     ("rebalance",),
     ("set-replication-factor", "--replication-factor", "3"),
@@ -128,6 +129,33 @@ async def check_disks(shell: Shell, folder: Path, tells_disks: bool) -> None:
     assert entries_of(plan) == []
 
 
+async def stop_a_copy(shell: Shell, folder: Path) -> None:
+    """Let a broker copy a log to its other directory slowly, and cancel that by the file, then without one."""
+    broker = ("--entity-type", "brokers", "--entity-name", "1", "--add-config")
+    await shell("config", "alter", *broker, f"{COPY_RATE}={SLOW}")
+    home, other = await directories_of_first(shell)
+    entry = {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": [other, "any"]}
+    file = ("--reassignment-json-file", str(write_entries(folder / "copy.json", [entry])))
+    for cancel in (file, ("--topic", "orders"), ("--all",)):
+        await shell("reassignment", "execute", *file, "--no-wait")
+
+        async def is_copying() -> bool:
+            return other in await future_directories(shell)
+
+        await until(is_copying)
+        done = await shell("reassignment", "cancel", *cancel)
+        assert done == f"orders-0: cancelled, broker 1 keeps its log in {home}\n"
+        assert await future_directories(shell) == []
+        assert await directories_of_first(shell) == (home, other)
+    await shell("config", "alter", *broker[:-1], "--delete-config", COPY_RATE)
+
+
+async def future_directories(shell: Shell) -> list[str]:
+    """Return the directories to which brokers copy logs of the topic."""
+    brokers = await rows(shell, "log-dirs", "describe", "--topic-list", "orders")
+    return [one["path"] for broker in brokers for one in broker["log_dirs"] if any(x["is_future"] for x in one["logs"])]
+
+
 async def course(shell: Shell, folder: Path, *, tells_disks: bool) -> None:
     """Add a broker, cancel half of that, then the other goals; the last one empties the broker."""
     await create_orders(shell)
@@ -135,6 +163,7 @@ async def course(shell: Shell, folder: Path, *, tells_disks: bool) -> None:
     assert sum(row["bytes"] for row in dump["partitions"]) > RECORDS * len(RECORD)
     assert [one["rack"] for one in dump["brokers"]] == ["r1", "r2", "r3"]
     await check_disks(shell, folder, tells_disks)
+    await stop_a_copy(shell, folder)
     operator = Operator(shell, folder, await throttles(shell))
     await operator.cancel_half(await operator.plan("add-brokers", "--brokers", "3"))
     for number, goal in enumerate(GOALS):

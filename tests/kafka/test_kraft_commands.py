@@ -132,8 +132,8 @@ async def move_log(shell: Shell, folder: Path) -> None:
 
 
 async def directories_of_first(shell: Shell) -> tuple[str, str]:
-    """Return the directory of the topic's first partition, and the other one of its broker."""
-    [broker] = await rows(shell, "log-dirs", "describe", "--topic-list", "orders")
+    """Return the directory of the topic's first partition at broker 1, and the other one of the broker."""
+    [broker] = await rows(shell, "log-dirs", "describe", "--topic-list", "orders", "--broker-list", "1")
     has_first = {one["path"]: any(log["partition"] == 0 for log in one["logs"]) for one in broker["log_dirs"]}
     first, other = sorted(has_first, key=lambda path: not has_first[path])
     return first, other

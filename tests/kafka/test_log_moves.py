@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import pytest
 import trio
 from attrs import define, field
 
+from klamm.interrupts import INTERRUPTED
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
+from tests.kafka.test_kafka_admin import NO_MOVES, moving
 from tests.kafka.test_kafka_throttles import Settings
 from tests.kafka.test_move_records import output
 from transport.errors import ErrorCode
@@ -73,6 +78,8 @@ class Directories:
             error, self.copies_to = ErrorCode.REPLICA_NOT_AVAILABLE, one.path
         elif error is ErrorCode.NONE and self.forgets:
             self.forgets -= 1
+        elif error is ErrorCode.NONE and one.path == self.at:
+            self.copies_to = None
         elif error is ErrorCode.NONE:
             self.copies_to = one.path
         rows = (AlterReplicaLogDirPartitionResult(0, error),)
@@ -174,6 +181,126 @@ async def test_a_throttle_that_cannot_be_lifted_any_more_hides_no_outcome(tmp_pa
     assert "orders-0: complete\n" in text
     assert "throttles stay, " in text
     assert f": `klamm reassignment verify --reassignment-json-file {file}` lifts those of moves that are over\n" in text
+
+
+# --- cancelling ---------------------------------------------------------------------------------------------------
+
+
+NOT_MOVING = (
+    ReassignableTopicResponse(TOPIC, (ReassignablePartitionResponse(0, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no"),)),
+)
+
+
+def script_copy(nodes: ScriptedNodes, **disks: Directories) -> None:
+    """Give brokers their directories, and the partition no move."""
+    script(nodes, **disks)
+    for node in nodes.nodes.values():
+        node.answers[kafka.AlterPartitionReassignmentsRequest] = kafka.AlterPartitionReassignmentsResponse(
+            responses=NOT_MOVING
+        )
+
+
+STOPPED = "orders-0: cancelled, broker 2 keeps its log in /a\n"
+
+
+async def test_a_cancel_stops_the_copies_that_its_file_names(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        copied, another = Directories(copies_to="/b", looks=9), Directories(copies_to="/b", looks=9)
+        script_copy(nodes, on_2=copied, on_1=another)
+        assert await told(nodes, "cancel", named(tmp_path, "/c", "/b")) == STOPPED
+        text = await told(nodes, "cancel", named(tmp_path, "/c", "/b"), code=1)
+    assert text == "orders-0: refused: no\n"
+    assert (copied.ordered, copied.at, copied.copies_to) == (["/a"], "/a", None)
+    assert (another.ordered, another.copies_to) == ([], "/b")
+
+
+@pytest.mark.parametrize("words", [("--topic", TOPIC), ("--topic", TOPIC, "--partition", "0"), ("--all",)])
+async def test_a_cancel_without_a_file_stops_all_copies(words: tuple[str, ...]) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories(copies_to="/b", looks=9)
+        script_copy(nodes, on_2=disk)
+        assert await output(nodes, "cancel", *words) == STOPPED
+        text = await output(nodes, "cancel", *words, code=int("--all" not in words))
+    assert (disk.ordered, disk.copies_to) == (["/a"], None)
+    assert "no reassignment" in text or "orders-0: refused: no\n" in text
+
+
+async def test_a_log_that_was_copied_before_it_could_be_stopped_stays_where_it_is(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories(copies_to="/b", looks=1)
+        script_copy(nodes, on_2=disk)
+
+        def move(request: kafka.AlterReplicaLogDirsRequest) -> kafka.AlterReplicaLogDirsResponse:
+            if disk.copies_to == "/b":
+                disk.at, disk.copies_to, disk.looks = "/b", None, 9
+            return disk.move(request)
+
+        nodes.nodes[2].answers[kafka.AlterReplicaLogDirsRequest] = move
+        text = await told(nodes, "cancel", named(tmp_path, "any", "/b"), code=1)
+    assert text == "orders-0: not cancelled in full, broker 2 has already its log in /b\n"
+    assert (disk.ordered, disk.at, disk.copies_to) == (["/a", "/b"], "/b", None)
+
+
+async def test_a_copy_that_cannot_be_stopped_is_named(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories(copies_to="/b", looks=9, refuses=ErrorCode.KAFKA_STORAGE_ERROR)
+        script_copy(nodes, on_2=disk)
+        text = await told(nodes, "cancel", named(tmp_path, "any", "/b"), code=1)
+        del nodes.nodes[2]
+        unknown = await told(nodes, "cancel", named(tmp_path, "any", "/b"), code=1)
+    assert text == ("orders-0: not cancelled in full, broker 2 copies its log from /a to /b: KAFKA_STORAGE_ERROR\n")
+    assert unknown == (
+        "orders-0: not cancelled in full, the log directories of broker 2 are not known: broker 2 is not alive\n"
+    )
+
+
+async def test_a_move_and_a_copy_are_cancelled_together(tmp_path: Path) -> None:
+    async with scripted_nodes(1, 2, 3) as nodes:
+        disk = Directories(copies_to="/b", looks=9)
+        script(nodes, on_2=disk)
+        nodes.show(TOPIC, (3, 1, 2))
+        for node in nodes.nodes.values():
+            node.answers[kafka.ListPartitionReassignmentsRequest] = moving(3, 1, 2, adding=3, removing=1)
+
+        def reassign(_: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            nodes.show(TOPIC, (1, 2))
+            for node in nodes.nodes.values():
+                node.answers[kafka.ListPartitionReassignmentsRequest] = NO_MOVES
+            return kafka.AlterPartitionReassignmentsResponse(
+                responses=(ReassignableTopicResponse(TOPIC, (ReassignablePartitionResponse(0),)),)
+            )
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        text = await told(nodes, "cancel", named(tmp_path, "any", "/b"))
+    assert text == "orders-0: cancelled, has replicas [1, 2] again, broker 2 keeps its log in /a\n"
+    assert disk.ordered == ["/a"]
+
+
+async def test_an_interrupt_stops_the_copies(tmp_path: Path) -> None:
+    file = named(tmp_path, "any", "/b")
+    async with scripted_nodes(1, 2) as nodes:
+        disk = Directories(looks=10_000)
+        script(nodes, on_2=disk)
+        words = ["execute", "--reassignment-json-file", str(file), "--cancel-on-interrupt"]
+        command = [sys.executable, "-m", "klamm", "reassignment", *words, "--bootstrap-server"]
+        at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
+        process = await trio.lowlevel.open_process([*command, at], stdout=PIPE, stderr=STDOUT)
+        assert process.stdout is not None
+        said = b""
+        with trio.fail_after(60):
+            async for part in process.stdout:
+                said += part
+                if b"0 of 1 logs are in their directories" in said and disk.copies_to == "/b":
+                    process.send_signal(signal.SIGINT)
+                    break
+            said += b"".join([part async for part in process.stdout])
+        await process.wait()
+    text = said.decode()
+    assert text.endswith("cancelling 1 of 1 moves; Ctrl-C stops waiting\n" + STOPPED), text
+    assert (process.returncode, disk.ordered, disk.copies_to) == (INTERRUPTED, ["/b", "/a"], None)
+
+
+# --- beginning ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_new_replica_gets_its_directory_before_its_move(tmp_path: Path) -> None:

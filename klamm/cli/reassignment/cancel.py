@@ -11,12 +11,14 @@ import click
 from attrs import define, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
+from controller.admin.log_mover import Directories
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import out_of_order
 from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import MoveFile, Targets, json_file, read_document
+from klamm.cli.reassignment.log_copies import LogCopies, copies_anywhere, copies_of_file
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, report
 from klamm.cli.reassignment.record_file import RecordFile, find_record
 from klamm.cli.reassignment.views import Naming, naming_options
@@ -32,12 +34,11 @@ from transport.metadata import TopicPartition
 class Options:
     """The moves to cancel, and the options for it.
 
-    `before` has the replicas before the moves as far as a plan tells them, and `executed` is the file beside which
-    `execute` has recorded them.
+    `document` is the content of the file that names them, if there is one, and `executed` the file beside which
+    `execute` has recorded what was before.
     """
 
-    partitions: tuple[TopicPartition, ...]
-    before: Targets
+    document: MoveFile | None
     executed: Path | None
     naming: Naming
     waits: bool
@@ -62,19 +63,21 @@ def cancel(
     """Cancel moves. Wait until the partitions have their original replicas again."""
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
-    document = MoveFile({}) if file is None else read_document(file)
-    options = Options(tuple(document.targets), document.starts, plan or file, naming, not no_wait, output)
+    document = None if file is None else read_document(file)
+    options = Options(document, plan or file, naming, not no_wait, output)
     sys.exit(cluster.ask_moves(partial(_cancel, options=options)))
 
 
 async def _cancel(admin: MoveAdmin, options: Options) -> int:
     record = None if options.executed is None else await find_record(admin, options.executed)
-    partitions = options.partitions or await _in_progress(admin, options.naming)
+    document = options.document or MoveFile({})
+    copies = await _copies(admin, document.log_dirs, options)
+    partitions = tuple(document.targets) or await _in_progress(admin, options.naming, copies)
     if not partitions:
         click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
         report((), options.output)
         return int(options.naming.topic is not None)
-    cancelling = Cancelling(admin, partitions, _orders(admin, options.before, record))
+    cancelling = Cancelling(admin, partitions, _orders(admin, document.starts, record), copies)
     await cancelling.begin()
     interrupted = options.waits and await stoppable(cancelling.wait)
     await cancelling.restore_order()
@@ -95,11 +98,26 @@ def _orders(admin: MoveAdmin, before: Targets, file: RecordFile | None) -> Targe
     return before if record is None else {**before, **record.replicas}
 
 
-async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
+async def _copies(admin: MoveAdmin, directories: Directories, options: Options) -> LogCopies | None:
+    """Return the copies of logs that are to be stopped; None in clusters whose brokers make none."""
+    if not isinstance(admin, ForeignAdmin):
+        return None
+    if options.document is not None:
+        return await copies_of_file(admin, directories) if directories else None
+    naming = options.naming
+    if naming.topic is None:
+        return await copies_anywhere(admin, None)
+    states = (await admin.read_metadata([naming.topic])).partitions
+    named = [state.tp for state in states if naming.partition in {None, state.partition}]
+    return await copies_anywhere(admin, named)
+
+
+async def _in_progress(admin: MoveAdmin, naming: Naming, copies: LogCopies | None) -> tuple[TopicPartition, ...]:
     if naming.one is not None:
         return (naming.one,)
     in_progress = (await admin.describe_reassignments()).values()
-    return tuple(move.tp for move in in_progress if naming.has(move))
+    moving = {move.tp for move in in_progress if naming.has(move)}
+    return tuple(sorted(moving.union(() if copies is None else copies.partitions)))
 
 
 @define
@@ -112,11 +130,14 @@ class Cancelling:
     admin: MoveAdmin
     partitions: Sequence[TopicPartition]
     orders: Targets = field(factory=dict)
+    copies: LogCopies | None = None
+    """Copies of logs between directories of a broker, which are stopped as well."""
+
     _refused: list[PartitionOutcome] = field(factory=list)
     _watch: MoveWatch | None = None
 
     async def begin(self) -> None:
-        """Cancel all moves in one request."""
+        """Cancel all moves in one request, and stop copies of logs."""
         under_way = {move.tp: move for move in (await self.admin.describe_reassignments()).values()}
         wanted = [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
         try:
@@ -127,10 +148,13 @@ class Cancelling:
         begun: dict[TopicPartition, tuple[int, ...]] = {}
         is_over = {item.tp for item in answered if item.error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
         cancelled_before = await self._out_of_order(is_over)
+        copied = set() if self.copies is None else {tp for tp in self.copies.partitions if tp not in under_way}
         for item in answered:
             tp = item.tp
             if tp in cancelled_before:
                 begun[tp] = cancelled_before[tp]
+                continue
+            if tp in copied and item.error in {ErrorCode.NONE, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}:
                 continue
             if item.error is ErrorCode.NONE:
                 begun[tp] = under_way[tp].origin_replicas if tp in under_way else ()
@@ -139,6 +163,8 @@ class Cancelling:
             text = f"refused: {item.message or item.error.name}"
             self._refused.append(PartitionOutcome(tp, MoveOutcome.REFUSED, now, text))
         self._watch = MoveWatch(self.admin, begun)
+        if self.copies is not None:
+            await self.copies.stop()
 
     async def wait(self) -> None:
         """Show the progress until all partitions are restored."""
@@ -180,6 +206,9 @@ class Cancelling:
         status = await self._watch.look()
         found = {item.tp: item for item in self._refused}
         found |= {tp: _outcome(tp, origin, status) for tp, origin in self._watch.targets.items()}
+        if self.copies is not None and self.copies.partitions:
+            states = (await self.admin.read_metadata(sorted({tp.topic for tp in self.copies.partitions}))).partitions
+            found |= self.copies.judge(found, {state.tp: state.replicas for state in states})
         return [found[tp] for tp in self.partitions if tp in found]
 
 

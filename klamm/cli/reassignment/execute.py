@@ -25,6 +25,7 @@ from klamm.cli.output_files import is_stream, write_output
 from klamm.cli.reassignment import preview, throttling
 from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
+from klamm.cli.reassignment.log_copies import LogCopies, copies_of_file
 from klamm.cli.reassignment.log_moves import LogMoves, log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.record_file import Keeping, RecordFile, find_record
@@ -245,11 +246,14 @@ class Execution:
     async def cancel(self) -> None:
         """Cancel the moves that are not complete, and wait until the partitions are restored."""
         left = [item.tp for item in judge(await self._last_look()) if item.outcome is MoveOutcome.IN_PROGRESS]
+        copies = await self._copies()
+        if copies is not None:
+            left += [tp for tp in copies.partitions if tp not in left]
         if not left:
             return
         click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops waiting", err=True)
         orders = {} if self._keeping is None else self._keeping.record.replicas
-        self._cancelling = Cancelling(self.admin, left, orders)
+        self._cancelling = Cancelling(self.admin, left, orders, copies)
         try:
             await self._cancelling.begin()
         except CANNOT_SEE as error:
@@ -257,6 +261,12 @@ class Execution:
         else:
             await self._cancelling.wait()
             await self._cancelling.restore_order()
+
+    async def _copies(self) -> LogCopies | None:
+        if self.logs is not None and not self._is_unseen:
+            with suppress(*CANNOT_SEE):
+                return await copies_of_file(self.logs.mover, self.logs.wanted)
+        return None
 
     async def report(self) -> int:
         """Report the outcome of each move; return the exit code."""
