@@ -143,11 +143,8 @@ async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]
     found: dict[ConfigResource, ResourceError] = {}
     anywhere = [one for one in resources if _broker_of(one.resource) is None]
     if anywhere:
-        found |= {one.resource: one for one in await cluster.change_any(alter_configs(anywhere))}
-        failed = [one for one in anywhere if _appends(one) and _is_strange(found.get(one.resource))]
-        if failed:
-            again = await _with_first_items(cluster, failed)
-            found |= {one.resource: one for one in await cluster.change_any(alter_configs(again))}
+        safe = await _with_first_items(cluster, anywhere)
+        found |= {one.resource: one for one in await cluster.change_any(alter_configs(safe))}
     for one in resources:
         broker_id = _broker_of(one.resource)
         if broker_id is not None:
@@ -163,23 +160,28 @@ def _appends(change: AlterConfigsResource) -> bool:
     return any(one.operation is ConfigOperation.APPEND for one in change.configs)
 
 
-def _is_strange(outcome: ResourceError | None) -> bool:
-    return outcome is not None and outcome.error is ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 async def _with_first_items(
-    cluster: KafkaCluster, failed: Sequence[AlterConfigsResource]
-) -> list[AlterConfigsResource]:
+    cluster: KafkaCluster, wanted: Sequence[AlterConfigsResource]
+) -> Sequence[AlterConfigsResource]:
     """Return changes that set a list which a topic does not have, where they would append to it.
 
-    Kafka 2.4 fails to append to such a list.
+    Kafka 2.4 fails to append to such a list. Later releases, 2.8 among them, append to its empty text: a list of
+    throttled replicas then begins with nothing, which no broker can read; those that are started end at once.
     """
-    told = await describe(cluster, [one.resource for one in failed])
-    own = {one.resource: {entry.name for entry in one.entries if entry.source == _OF_TOPIC} for one in told}
+    appending = [one.resource for one in wanted if _appends(one)]
+    if not appending:
+        return wanted
+    told = await describe(cluster, appending)
+    own = {one.resource: {entry.name for entry in one.entries if _is_of_topic(entry)} for one in told}
     return [
         replace(one, configs=tuple(_first_item(change, own.get(one.resource, set())) for change in one.configs))
-        for one in failed
+        for one in wanted
     ]
+
+
+def _is_of_topic(entry: ConfigEntry) -> bool:
+    """Return whether a topic has a value of its own that is not empty."""
+    return entry.source == _OF_TOPIC and entry.value != ""
 
 
 def _first_item(change: AlterableConfig, own: Collection[str]) -> AlterableConfig:

@@ -102,7 +102,8 @@ class Settings:
             case ConfigOperation.DELETE:
                 own.pop(one.name, None)
             case ConfigOperation.APPEND:
-                own[one.name] = ",".join([*items, *(item for item in named if item not in items)])
+                # Kafka 2.8 takes a list that is not there for one with an empty item.
+                own[one.name] = ",".join([*(items or [""]), *(item for item in named if item not in items)])
             case ConfigOperation.SUBTRACT:
                 own[one.name] = ",".join(item for item in items if item not in named)
 
