@@ -1,11 +1,12 @@
-"""Brokers of Apache Kafka that accept every order, in a process of their own."""
+"""Brokers that accept every order, in a process of their own: Apache Kafka's, and ours."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,8 @@ from transport.zookeeper_server import HOST, find_java
 START_SECONDS: Final = 60
 POLL_SECONDS: Final = 0.1
 MICROSECONDS: Final = 1_000_000
-_PROGRAM: Final = Path(__file__).with_name("AcceptingBrokers.java")
+_KAFKAS: Final = Path(__file__).with_name("AcceptingBrokers.java")
+_OURS: Final = Path(__file__).with_name("sink.py")
 _OPTIONS: Final = ("-Xmx1g", "-XX:+UseParallelGC", "-XX:ParallelGCThreads=1")
 
 
@@ -66,17 +68,33 @@ class AcceptingBrokers:
         """Return the orders that arrived since then, in microseconds since 1970."""
         await self._control.send_all(f"since {since}\n".encode())
         while b"\n" not in self._unread:
-            self._unread += await self._control.receive_some()
+            part = await self._control.receive_some()
+            if not part:
+                raise RuntimeError("the brokers ended")
+            self._unread += part
         line, _, self._unread = self._unread.partition(b"\n")
         sums = {int(api): Orders(*of) for api, of in json.loads(line).items()}
         kinds = (kafka.LeaderAndIsrRequest, kafka.StopReplicaRequest, kafka.UpdateMetadataRequest)
         return Taken(*(sums.get(kind.api_key, Orders()) for kind in kinds))
 
+    async def let_join(self, controller_port: int) -> None:
+        """Have the leaders among our brokers let replicas join the ISR that are being added; 0 ends that."""
+        await self._control.send_all(f"controller {controller_port}\n".encode())
+
+
+def accepting_brokers(count: int, jars: Path, log: Path) -> AbstractAsyncContextManager[AcceptingBrokers]:
+    """Run brokers of Kafka's until the end of the block. Java compiles the program, which needs a JDK."""
+    return _running([find_java(), *_OPTIONS, "-cp", f"{jars}/*", str(_KAFKAS), str(count)], log)
+
+
+def our_brokers(count: int, log: Path) -> AbstractAsyncContextManager[AcceptingBrokers]:
+    """Run brokers of ours until the end of the block."""
+    return _running([sys.executable, str(_OURS), str(count)], log)
+
 
 @asynccontextmanager
-async def accepting_brokers(count: int, jars: Path, log: Path) -> AsyncIterator[AcceptingBrokers]:
-    """Run brokers until the end of the block. Java compiles the program, which needs a JDK."""
-    process = spawn([find_java(), *_OPTIONS, "-cp", f"{jars}/*", str(_PROGRAM), str(count)], log)
+async def _running(command: list[str], log: Path) -> AsyncIterator[AcceptingBrokers]:
+    process = spawn(command, log)
     try:
         with trio.fail_after(START_SECONDS):
             while not (ports := _ports(process, log)):  # noqa: ASYNC110

@@ -1,97 +1,177 @@
-"""A controller to measure: the whole service with unreachable brokers, and the time that each event takes."""
+"""A controller to measure: the whole service, and what an event takes from its beginning until all is at rest."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
-from benchmarks.kit.times import NO_TIME, Times
+from benchmarks.kit.accepting_brokers import MICROSECONDS, AcceptingBrokers, Taken
+from benchmarks.kit.cluster import Shape
+from benchmarks.kit.samples import now
+from benchmarks.kit.times import Times
 from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
 from controller.events import ControllerEvent
 from controller.model.context import ControllerContext
 from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
-from controller.observation.instruments import Instrument
+from controller.observation.instruments import Application, Instrument
 from transport.host import Host
-from transport.network import Network, StreamHandler
-from transport.store.protocol import MetadataStore
+from transport.messages import (
+    AlterPartitionReassignmentsRequest,
+    ControlledShutdownRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    NewTopic,
+    ReassignablePartition,
+    Request,
+)
+from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+from transport.store import paths
+from transport.store.protocol import Delete, MetadataStore
 
 POLL_SECONDS: Final = 0.05
+QUIET_SECONDS: Final = 2.0
+BUSY: Final = 0.25
+"""The share of a core that this process uses if it is not at rest."""
 
 
-class Unreachable:
-    """A network in which no attempt to connect ever ends: whatever is meant for brokers stays in the channels."""
+@frozen
+class Outcome:
+    """An event that is over: when the last state was in the store, and the last broker had answered."""
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:  # noqa: ARG002
-        """Wait; see `Network.connect`."""
-        await trio.sleep_forever()
+    times: Times
+    """The time until then, and the processor time of this process until it was at rest."""
 
-    async def serve(
-        self,
-        handler: StreamHandler,  # noqa: ARG002
-        host: str,  # noqa: ARG002
-        port: int,  # noqa: ARG002
-        *,
-        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Accept nobody; see `Network.serve`."""
-        task_status.started(1)
-        await trio.sleep_forever()
+    rest: float
+    """The seconds from then until the queue had nothing more to do."""
+
+    taken: Taken
 
 
 @define
 class Stopwatch(Instrument):
-    """Times events, and lets others wait until they have been processed."""
+    """Measures one event at a time."""
 
-    _times: dict[str, list[Times]] = field(factory=dict, init=False)
+    brokers: AcceptingBrokers
+    _began: int = field(default=0, init=False)
+    _processor: float = field(default=0.0, init=False)
+    _committed: int = field(default=0, init=False)
+    _finished: int = field(default=0, init=False)
     _channels: BrokerChannels | None = field(default=None, init=False)
-    _began: float = field(default=0.0, init=False)
-    _changed: trio.Event = field(factory=trio.Event, init=False)
+
+    def begin(self) -> None:
+        """Begin an event now."""
+        gc.collect()
+        self._began, self._processor = now(), time.process_time()
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:  # noqa: ARG002
-        """Start to measure this process's processor time."""
-        self._began = time.process_time()
+        """Begin with the first event, by which the controller stands for election."""
+        if not self._began:
+            self.begin()
 
-    def finished(self, event: ControllerEvent, seconds: float) -> None:
-        """Record the times."""
-        self._times.setdefault(event.name, []).append(Times(seconds, time.process_time() - self._began))
-        self._changed.set()
-        self._changed = trio.Event()
+    def finished(self, event: ControllerEvent, seconds: float) -> None:  # noqa: ARG002
+        """Note when the queue has last been busy."""
+        self._finished = now()
+
+    def applying(self, context: ControllerContext, application: Application) -> None:  # noqa: ARG002
+        """Note when a commit has last been answered."""
+        if application.zxid is not None:
+            self._committed = now()
 
     def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
         """Remember the channels."""
         self._channels = channels
 
-    async def all_told(self) -> None:
-        """Wait until the brokers have received everything."""
-        while self._channels is None or any(self._channels.queue_sizes().values()):  # noqa: ASYNC110
+    async def until_at_rest(self, service: ControllerService) -> Outcome:
+        """Wait until nothing has happened for a while; return what the event took."""
+        processor, quiet_since = time.process_time(), trio.current_time()
+        taken: Taken | None = None
+        while taken is None or trio.current_time() - quiet_since < QUIET_SECONDS:
+            before, used = taken, time.process_time()
             await trio.sleep(POLL_SECONDS)
+            taken = await self.brokers.taken(self._began)
+            is_busy = time.process_time() - used > BUSY * POLL_SECONDS
+            if is_busy or taken != before or not self._has_told_all or not service.is_idle:
+                processor, quiet_since = time.process_time(), trio.current_time()
+        end = max(taken.answered, self._committed)
+        times = Times((end - self._began) / MICROSECONDS, processor - self._processor)
+        return Outcome(times, max(0, self._finished - end) / MICROSECONDS, taken)
 
-    async def take(self, name: str, count: int = 1) -> Times:
-        """Wait until `count` events of a name have been processed since the last call; return their total time."""
-        while len(self._times.get(name, ())) < count:
-            await self._changed.wait()
-        return sum(self._times.pop(name), NO_TIME)
+    @property
+    def _has_told_all(self) -> bool:
+        return self._channels is not None and not any(self._channels.queue_sizes().values())
+
+
+@define
+class Controllership:
+    """A controller that is measured. Each event is over, and everything at rest, when its method returns."""
+
+    service: ControllerService
+    _stopwatch: Stopwatch
+    _store: MetadataStore
+    """A session that is not the controller's."""
+
+    async def fail_over(self) -> Outcome:
+        """Take office; must be called first."""
+        return await self._stopwatch.until_at_rest(self.service)
+
+    async def lose(self, broker_id: int) -> Outcome:
+        """Lose a broker."""
+        self._stopwatch.begin()
+        await self._store.multi([Delete(paths.broker(broker_id))])
+        return await self._stopwatch.until_at_rest(self.service)
+
+    async def shut_down(self, broker_id: int) -> Outcome:
+        """Relieve a broker that is about to stop."""
+        [znode] = await self._store.read([paths.broker(broker_id)])
+        assert znode is not None
+        return await self._answer(ControlledShutdownRequest(broker_id, znode.stat.czxid))
+
+    async def create(self, more: Shape) -> Outcome:
+        """Create topics."""
+        size, factor = more.partitions_per_topic, more.replication_factor
+        return await self._answer(CreateTopicsRequest(tuple(NewTopic(name, size, factor) for name in more.names())))
+
+    async def delete(self, more: Shape) -> Outcome:
+        """Delete topics."""
+        return await self._answer(DeleteTopicsRequest(tuple(more.names())))
+
+    async def move(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Outcome:
+        """Move partitions; the leaders let new replicas join at once."""
+        await self._stopwatch.brokers.let_join(self.service.port)
+        moves = tuple(ReassignablePartition(*tp, target) for tp, target in targets.items())
+        outcome = await self._answer(AlterPartitionReassignmentsRequest(moves))
+        await self._stopwatch.brokers.let_join(0)
+        return outcome
+
+    async def _answer(self, request: Request[object]) -> Outcome:
+        self._stopwatch.begin()
+        await self.service.answer(request)
+        return await self._stopwatch.until_at_rest(self.service)
 
 
 @asynccontextmanager
 async def controllership(
-    store: MetadataStore, network: Network | None = None
-) -> AsyncIterator[tuple[ControllerService, Stopwatch]]:
-    """Run a controller on `store`; it stands for election at once."""
+    controllers: MetadataStore, store: MetadataStore, brokers: AcceptingBrokers
+) -> AsyncIterator[Controllership]:
+    """Run a controller on the first session; it stands for election at once."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    config = ControllerConfig(1001, request_timeout_ms=3_600_000, controller_socket_timeout_ms=3_600_000)
-    trace, stopwatch = CommitTrace(config.controller_id), Stopwatch()
-    service = ControllerService(config, store, network or Unreachable(), Host(), trace, trace, stopwatch)
+    config = ControllerConfig(
+        1001, request_timeout_ms=3_600_000, controller_socket_timeout_ms=3_600_000, auto_leader_rebalance_enable=False
+    )
+    trace, stopwatch = CommitTrace(config.controller_id), Stopwatch(brokers)
+    service = ControllerService(config, controllers, TcpNetwork(), Host(), trace, trace, stopwatch)
     async with trio.open_nursery() as nursery:
         await nursery.start(service.run)
-        yield service, stopwatch
+        yield Controllership(service, stopwatch, store)
         nursery.cancel_scope.cancel()
