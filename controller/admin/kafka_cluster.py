@@ -10,7 +10,7 @@ is no broker.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Final, TypeVar
@@ -31,9 +31,10 @@ from transport.kafka.calls import Call
 from transport.kafka.node_pool import NodePool, open_node_pool
 from transport.kafka.reading import Page, configs, metadata, page
 from transport.messages import BrokerEndpoint, ConfigResource, ConfigResourceType, MetadataResponse
+from transport.metadata import SecurityProtocol
 from transport.network import Network
 from transport.wire import ConnectionBroken, RequestTimedOut, UnsupportedApi, Untrusted, WireError
-from transport.wire.secured import beneath
+from transport.wire.secured import beneath, protocol_of
 
 R = TypeVar("R")
 
@@ -46,10 +47,14 @@ _JUDGING_SECONDS: Final = 3.0
 _IDS: Final = ("broker.id", "node.id")
 """The settings of which each broker has at least one. A controller of ours has no settings."""
 
-_ENOUGH: Final = 3
-"""The number of times that all brokers may end their connections before that is taken for an answer."""
-
-_LOG_IN: Final = ": if a login by SASL is needed there, name the security of the cluster with --command-config"
+_WITH_LOGIN: Final = {
+    SecurityProtocol.PLAINTEXT: SecurityProtocol.SASL_PLAINTEXT,
+    SecurityProtocol.SSL: SecurityProtocol.SASL_SSL,
+}
+_LOG_IN: Final = (
+    "{} wants a login by SASL ({}): set security.protocol to {}, and sasl.mechanism and sasl.jaas.config, in the file "
+    "of --command-config"
+)
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
 _NOTHING_WAS_DONE: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED})
 
@@ -172,7 +177,7 @@ class KafkaCluster:
     # --- questions and changes ----------------------------------------------------------------------------------
 
     async def _ask_any(self, call: Call[R], deadline: float) -> R:
-        pause, closed = RETRY_SECONDS, 0
+        pause = RETRY_SECONDS
         while True:
             faults: dict[Address, WireError] = {}
             for address in dict.fromkeys((*self._brokers.values(), *self.bootstrap)):
@@ -183,18 +188,26 @@ class KafkaCluster:
                     raise
                 except _ANSWER_IS_LOST as error:
                     faults[address] = error
-            closed = closed + 1 if self._are_closing(faults.values()) else 0
-            if closed == _ENOUGH or trio.current_time() + pause >= deadline:
+            await self._require_login(faults)
+            if trio.current_time() + pause >= deadline:
                 why = "; ".join(map(str, faults.values()))
-                hint = _LOG_IN if closed else ""
-                raise ClusterUnreachable(f"no broker of Kafka's answers: {why}{hint}")
+                raise ClusterUnreachable(f"no broker of Kafka's answers: {why}")
             await trio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)
 
-    def _are_closing(self, faults: Iterable[WireError]) -> bool:
-        """Return whether brokers end connections without an answer, as they do for clients that have to log in."""
+    async def _require_login(self, faults: Mapping[Address, WireError]) -> None:
+        """Raise Untrusted if brokers end connections without an answer because their clients have to log in."""
         _, login, _ = beneath(self.pool.network)
-        return login is None and all(type(fault) is ConnectionBroken for fault in faults)
+        if login is not None or any(type(fault) is not ConnectionBroken for fault in faults.values()):
+            return
+        host, port = address = next(iter(faults))
+        try:
+            wanted = await self.pool.mechanisms(address, min(self.timeout, _JUDGING_SECONDS))
+        except WireError:
+            return
+        if wanted:
+            protocol = _WITH_LOGIN[protocol_of(self.pool.network)]
+            raise Untrusted(_LOG_IN.format(f"{host}:{port}", ", ".join(wanted), protocol.name))
 
     async def _ask_controller(self, call: Call[R], *, changes: bool) -> R:
         deadline, pause = trio.current_time() + self.timeout, RETRY_SECONDS

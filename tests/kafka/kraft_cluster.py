@@ -30,7 +30,7 @@ SETTINGS: Final = {
 
 
 @frozen
-class KraftCluster:
+class Cluster:
     """The nodes of a running cluster, by id."""
 
     nodes: dict[int, RealBroker]
@@ -50,7 +50,7 @@ async def kraft_cluster(
     settings: Mapping[str, str] | None = None,
     listeners: Mapping[str, int] | None = None,
     heap: str = "256m",
-) -> AsyncIterator[KraftCluster]:
+) -> AsyncIterator[Cluster]:
     """Run nodes 1 to `count` in a folder until the end of the block. They listen when the block begins.
 
     A single node may have more `listeners`, by their names at ports.
@@ -69,7 +69,7 @@ async def kraft_cluster(
         async with trio.open_nursery() as nursery:
             for node in nodes.values():
                 nursery.start_soon(node.start)
-        yield KraftCluster(nodes)
+        yield Cluster(nodes)
     finally:
         for node in nodes.values():
             for process in node.processes:

@@ -205,8 +205,18 @@ async def test_a_client_logs_in() -> None:
 async def test_a_client_that_does_not_log_in_is_told_at_once() -> None:
     async with scripted_nodes(1, sasl=SASL) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
         assert await recognize(cluster.bootstrap, TcpNetwork()) is Protocol.KAFKA
-        with trio.fail_after(10), pytest.raises(ClusterUnreachable, match="if a login by SASL is needed there, name"):
+        said = r"wants a login by SASL \(PLAIN\): set security\.protocol to SASL_PLAINTEXT, and sasl\.mechanism and "
+        with trio.fail_after(10), pytest.raises(Untrusted, match=said):
             await admin.read_metadata([])
+        assert cluster.nodes[1].connections <= 3, "the first says it all"
+
+
+async def test_a_node_that_ends_connections_for_another_reason_is_asked_again() -> None:
+    async with scripted_nodes(1) as cluster, open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
+        answers, left = cluster.nodes[1].answers, [None] * 4
+        answers[kafka.MetadataRequest] = lambda asked: left.pop() if left else cluster.metadata(asked)
+        assert len((await admin.read_metadata([])).brokers) == 1
+        assert left == []
 
 
 async def test_a_wrong_password_is_not_tried_again() -> None:

@@ -17,12 +17,11 @@ from confluent_kafka import Producer
 from tests.cli.shell import Shell
 from tests.kafka import jars
 from tests.kafka.cluster_security import MODULES
-from tests.kafka.kraft_cluster import RELEASE, kraft_cluster
+from tests.kafka.kraft_cluster import RELEASE, Cluster, kraft_cluster
 from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.real_cluster import until
 from tests.kafka.traffic import FLUSH_SECONDS
 from transport.messages import UNKNOWN
-from transport.zookeeper_server import HOST
 
 OLD: Final = "2.4.1"
 """A release whose brokers do not tell their rates."""
@@ -39,19 +38,26 @@ RATE: Final = 100_000
 
 
 @asynccontextmanager
-async def brokers_on(zookeeper: str, directory: Path, release: str) -> AsyncIterator[str]:
-    """Run three brokers in ZooKeeper mode, one of which is the controller, and return their addresses."""
-    brokers = [RealBroker(n, jars.folder(release), zookeeper, directory / f"{n}") for n in (1, 2, 3)]
+async def cluster_on(zookeeper: str, directory: Path, release: str) -> AsyncIterator[Cluster]:
+    """Run three brokers in ZooKeeper mode, one of which is the controller."""
+    brokers = {n: RealBroker(n, jars.folder(release), zookeeper, directory / f"{n}") for n in (1, 2, 3)}
     try:
         async with trio.open_nursery() as nursery:
-            for broker in brokers:
+            for broker in brokers.values():
                 broker.directory.mkdir()
                 broker.settings = {"broker.rack": f"r{broker.id}", "log.segment.delete.delay.ms": "500"}
                 nursery.start_soon(broker.start)
-        yield ",".join(f"{HOST}:{broker.port}" for broker in brokers)
+        yield Cluster(brokers)
     finally:
-        for process in (process for broker in brokers for process in broker.processes):
+        for process in (process for broker in brokers.values() for process in broker.processes):
             kill(process)
+
+
+@asynccontextmanager
+async def brokers_on(zookeeper: str, directory: Path, release: str) -> AsyncIterator[str]:
+    """Run three brokers in ZooKeeper mode, and return their addresses."""
+    async with cluster_on(zookeeper, directory, release) as cluster:
+        yield cluster.bootstrap
 
 
 @asynccontextmanager
@@ -170,7 +176,7 @@ async def test_a_login_under_kraft(tmp_path: Path) -> None:
         shell = Shell(cluster.bootstrap)
         assert [row["id"] for row in await rows(shell, "broker", "list", "--command-config", str(file))] == [1]
         refusal = await shell("broker", "list", fails=True)
-        assert "if a login by SASL is needed there, name the security of the cluster with --command-config" in refusal
+        assert "wants a login by SASL (PLAIN): set security.protocol to SASL_PLAINTEXT, and sasl.mechanism" in refusal
         await path.write_text("\n".join(properties).replace(PASSWORD, "wrong"))
         refusal = await shell("broker", "list", "--command-config", str(file), fails=True)
         assert f"the login of {USER}" in refusal

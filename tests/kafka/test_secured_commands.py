@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain, product
 from pathlib import Path
 from typing import Final
 
@@ -38,9 +39,10 @@ from transport.zookeeper_server import HOST, free_port
 pytestmark = pytest.mark.soak
 
 OPEN: Final = "PLAINTEXT"
-SCRAM, MUTUAL, EXPIRED = "SECURE", "MUTUAL", "EXPIRED"
-PROTOCOLS: Final = {OPEN: "PLAINTEXT", SCRAM: "SASL_SSL", MUTUAL: "SSL", EXPIRED: "SSL"}
-"""The listeners of a node: in the open, with passwords, with certificates on both ends, and with an expired one."""
+SCRAM, MUTUAL, EXPIRED, LOGIN = "SECURE", "MUTUAL", "EXPIRED", "LOGIN"
+PROTOCOLS: Final = {OPEN: "PLAINTEXT", SCRAM: "SASL_SSL", MUTUAL: "SSL", EXPIRED: "SSL", LOGIN: "SASL_PLAINTEXT"}
+"""The listeners of a node: in the open, with passwords, with certificates on both ends, with an expired one, and with
+passwords in the open."""
 
 
 @frozen
@@ -83,10 +85,11 @@ def settings_of(known: Authority) -> dict[str, str]:
     """Return the settings of a node for its listeners."""
     expired = as_pkcs12(known.issue("expired", HOST, days=-1), STORE_PASSWORD)
     late = "listener.name.expired.ssl"
+    login = f"{MODULES}.scram.ScramLoginModule required;"
     return {
         **java_tls(known, known.issue(BROKER, HOST)),
         "sasl.enabled.mechanisms": MECHANISM,
-        f"listener.name.secure.{MECHANISM.lower()}.sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;",
+        **{f"listener.name.{name.lower()}.{MECHANISM.lower()}.sasl.jaas.config": login for name in (SCRAM, LOGIN)},
         "listener.name.mutual.ssl.client.auth": "required",
         f"{late}.keystore.location": str(expired),
         f"{late}.keystore.type": "PKCS12",
@@ -182,6 +185,9 @@ JAAS, KEYS = "sasl_jaas_config", "ssl_keystore_location"
 NAME_SECURITY: Final = ": name the security of the cluster with --command-config"
 CHECK_KEYS: Final = f"check ssl.keystore.location{NAME_SECURITY}"
 IS_TLS: Final = f"the other end speaks TLS, and this end does not: check security.protocol{NAME_SECURITY}"
+IS_OPEN: Final = (
+    f"it ended the connection in the middle of a TLS handshake: check the port and security.protocol{NAME_SECURITY}"
+)
 REFUSED: Final = "it refuses our certificate (it is not accepted there"
 
 
@@ -196,13 +202,6 @@ def mistakes(secured: Secured) -> Iterator[tuple[str, str | None, str]]:
     unknown = secured.file(ssl_truststore_location=str(secured.strange.certificate))
     no_authority = "no authority of ssl.truststore.location has signed its certificate"
     yield scram, unknown, f"cannot connect to {scram}: {no_authority}{NAME_SECURITY}"
-    closed = f"{scram} closed the connection: if a login by SASL is needed there, name the security of the cluster with"
-    yield scram, secured.file(security_protocol="SSL"), f"no broker of Kafka's answers: {closed} --command-config"
-    in_the_open = "it ended the connection in the middle of a TLS handshake: check the port and security.protocol"
-    yield secured.at(OPEN), secured.file(), f"cannot connect to {secured.at(OPEN)}: {in_the_open}{NAME_SECURITY}"
-    for address in (scram, mutual):
-        yield address, None, f"cannot connect to {address}: {IS_TLS}"
-    yield scram, secured.file(security_protocol="SASL_PLAINTEXT"), f"cannot connect to {scram}: {IS_TLS}"
     nothing = secured.mutual(ssl_keystore_location=None, ssl_keystore_type=None)
     yield mutual, nothing, f"cannot connect to {mutual}: {REFUSED}, or there is none): {CHECK_KEYS}"
     for folder, name in ((secured.known.directory, "late"), (secured.strange.directory, CLIENT)):
@@ -215,9 +214,35 @@ def mistakes(secured: Secured) -> Iterator[tuple[str, str | None, str]]:
     yield named, secured.file(), f"cannot connect to {named}: {not_for}{NAME_SECURITY}"
 
 
+def wrong_protocols(secured: Secured) -> Iterator[tuple[str, str | None, str]]:
+    """Yield each protocol at each listener that has another one, and none at all."""
+    keys = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(secured.known.directory / f"{CLIENT}.pem")}
+    listeners = {secured.at(name): theirs for name, theirs in PROTOCOLS.items() if name != EXPIRED}
+    for (address, theirs), ours in product(listeners.items(), listeners.values()):
+        if ours != theirs:
+            yield address, secured.file(security_protocol=ours, **keys), mismatch(address, ours, theirs)
+    for address, theirs in listeners.items():
+        if theirs != "PLAINTEXT":
+            yield address, None, mismatch(address, "PLAINTEXT", theirs)
+
+
+def mismatch(address: str, ours: str, theirs: str) -> str:
+    """Return what has to be said of two protocols that differ."""
+    if "SSL" in theirs and "SSL" not in ours:
+        return f"cannot connect to {address}: {IS_TLS}"
+    if "SSL" in ours and "SSL" not in theirs:
+        return f"cannot connect to {address}: {IS_OPEN}"
+    if ours.startswith("SASL"):
+        return f"{address} does not use SASL on this listener: set security.protocol to PLAINTEXT or SSL"
+    return (
+        f"{address} wants a login by SASL ({MECHANISM}): set security.protocol to {theirs}, and sasl.mechanism and "
+        "sasl.jaas.config, in the file of --command-config"
+    )
+
+
 async def test_what_is_refused_is_named_in_one_line(secured: Secured) -> None:
     said, expected = [], []
-    for address, file, text in mistakes(secured):
+    for address, file, text in chain(mistakes(secured), wrong_protocols(secured)):
         config = () if file is None else ("--command-config", file)
         code, line = await told("topic", "list", "--timeout", "5", "--bootstrap-server", address, *config)
         said.append(f"{code} {line}")

@@ -10,8 +10,10 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field
 
+from transport.errors import ErrorCode
 from transport.kafka.calls import Call, ask
 from transport.kafka.client import KafkaConnection
+from transport.kafka.messages import SaslHandshakeRequest, SaslHandshakeResponse
 from transport.network import Network
 from transport.wire.client import connect
 from transport.wire.errors import ConnectionBroken, RequestTimedOut
@@ -54,6 +56,20 @@ class NodePool:
                 connection = await connect_node(self.network, *address, client_id=self.client_id, timeout=timeout)
                 self._open[address] = connection
             return connection
+
+    async def mechanisms(self, address: Address, timeout: float) -> tuple[str, ...]:  # noqa: ASYNC109
+        """Return the mechanisms of SASL by which clients log in at an address, () if they need not.
+
+        Raises WireError.
+        """
+        below, _, _ = beneath(self.network)
+        connection = await connect_node(below, *address, client_id=self.client_id, timeout=timeout)
+        try:
+            version = connection.version_of(SaslHandshakeRequest)
+            answer = await connection.send(SaslHandshakeRequest(""), SaslHandshakeResponse, version, timeout=timeout)
+        finally:
+            await connection.close()
+        return answer.mechanisms if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM else ()
 
     async def drop(self, address: Address) -> None:
         """Close the connection to an address, if there is one, so that the next call opens another."""
