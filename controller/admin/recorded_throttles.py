@@ -79,11 +79,16 @@ async def throttling(
     targets: Mapping[TopicPartition, tuple[int, ...]],
     rate: int,
     record: MoveRecord,
+    only: Collection[int] | None = None,
 ) -> Throttling:
-    """Return how to throttle moves to `rate` bytes per second. Raises ApiError, WireError."""
+    """Return how to throttle moves to `rate` bytes per second, on all brokers or `only` some.
+
+    Raises ApiError, WireError.
+    """
     wanted = replicas_of(states, targets)
     topics = await own_settings(admin, topics_named({topic for found in wanted.values() for topic in found}))
     named = {b for found in wanted.values() for pairs in found.values() for _, b in pairs}
+    named = named if only is None else named.intersection(only)
     brokers = await own_settings(admin, brokers_of(named))
     lists = dict(record.lists)
     for resource, own in topics.items():

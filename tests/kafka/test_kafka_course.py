@@ -13,12 +13,13 @@ from attrs import frozen
 
 from klamm.cli.reassignment.record_file import RecordFile
 from tests.cli.shell import Shell, run_klamm
-from tests.kafka import jars
 from tests.kafka.kraft_cluster import RELEASE
 from tests.kafka.real_cluster import until
 from tests.kafka.releases import require_jars
 from tests.kafka.test_kafka_moves import (
+    BEFORE_DISKS,
     FAST,
+    KINDS,
     SLOW,
     create_orders,
     executing,
@@ -28,10 +29,6 @@ from tests.kafka.test_kafka_moves import (
 )
 from tests.kafka.test_kraft_commands import RECORD, RECORDS, brokers_on, directories_of_first, nodes_in, rows
 
-BEFORE_DISKS: Final = "2.8.2"
-"""A release whose brokers do not tell the sizes of their disks."""
-
-KINDS: Final = (RELEASE, jars.RELEASE, BEFORE_DISKS)
 COPY_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 GOALS: Final = (
     ("rebalance",),

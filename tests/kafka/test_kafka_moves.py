@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +15,18 @@ import trio
 
 from klamm.cli.reassignment.record_file import RecordFile
 from tests.cli.shell import Shell
-from tests.kafka.kraft_cluster import kraft_cluster
+from tests.kafka import jars
+from tests.kafka.kraft_cluster import RELEASE, Cluster, kraft_cluster
 from tests.kafka.real_brokers import kill
 from tests.kafka.real_cluster import until
-from tests.kafka.test_kraft_commands import fill, nodes_in, rows, until_registered
+from tests.kafka.releases import require_jars
+from tests.kafka.test_kraft_commands import cluster_on, fill, nodes_in, rows, until_registered
 from transport.child_process import spawn
 
+BEFORE_DISKS: Final = "2.8.2"
+"""A release whose brokers do not tell the sizes of their disks."""
+
+KINDS: Final = (RELEASE, jars.RELEASE, BEFORE_DISKS)
 ORDERS: Final = ((1, 2), (2, 1), (1, 2), (2, 1), (1, 2), (2, 1))
 """The replicas of the topic's partitions, of 3.3 MB each."""
 
@@ -129,10 +135,20 @@ async def test_a_killed_execution_is_picked_up(tmp_path: Path) -> None:
         await kill_cancel_and_resume(shell, tmp_path)
 
 
+@pytest.fixture(params=KINDS)
+def three(request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path) -> AbstractAsyncContextManager[Cluster]:
+    """Give the test three brokers of a kind, which start with the block."""
+    require_jars(request.param)
+    if request.param == RELEASE:
+        return kraft_cluster(tmp_path, 3)
+    return cluster_on(f"{zookeeper}/{tmp_path.name}", tmp_path, request.param)
+
+
 @pytest.mark.soak
-@pytest.mark.usefixtures("needs_kraft")
-async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(tmp_path: Path) -> None:
-    async with kraft_cluster(tmp_path, 3) as cluster:
+async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(
+    three: AbstractAsyncContextManager[Cluster], tmp_path: Path
+) -> None:
+    async with three as cluster:
         shell = Shell(cluster.bootstrap)
         await create_orders(shell)
         before = await throttles(shell)
@@ -152,5 +168,36 @@ async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(tmp
         await until_registered(shell, 3)
         assert (await throttles(shell))["2"]["leader.replication.throttled.rate"] == str(4 * SLOW)
         assert await shell(*verify) == "orders-1: complete\n"
+        assert await throttles(shell) == before
+        assert not RecordFile(file).path.exists()
+
+
+@pytest.mark.soak
+async def test_a_broker_that_comes_back_during_moves_is_throttled_until_their_end(
+    three: AbstractAsyncContextManager[Cluster], tmp_path: Path
+) -> None:
+    async with three as cluster:
+        shell = Shell(cluster.bootstrap)
+        await create_orders(shell)
+        before = await throttles(shell)
+        cluster.nodes[2].kill()
+        await until_registered(shell, 2)
+        file = write_moves(tmp_path / "moves.json", {1: [3, 1], 3: [3, 1]})
+        rate = 3 * SLOW
+        with executing(shell, file, rate) as process:
+            await until_copying(shell, 2)
+            await cluster.nodes[2].start()
+            await until_registered(shell, 3)
+
+            async def is_throttled() -> bool:
+                return (await throttles(shell))["2"] != before["2"]
+
+            await until(is_throttled)
+            assert (await throttles(shell))["2"]["leader.replication.throttled.rate"] == str(rate)
+            assert process.poll() is None
+            assert await trio.to_thread.run_sync(process.wait) == 0
+        said = file.with_suffix(".log").read_text()
+        assert "broker 2 does not answer: it is not throttled\n" in said
+        assert "broker 2 is back, and is throttled from now on\n" in said
         assert await throttles(shell) == before
         assert not RecordFile(file).path.exists()

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import pytest
+from attrs import define, field
 
 from controller.admin.move_record import ListBefore, MoveRecord, RateBefore, replicas_before
 from klamm.cli.reassignment.files import encode_targets
@@ -17,8 +18,8 @@ from klamm.cli.reassignment.record_file import RecordFile, decode, encode
 from tests.cli.shell import run_klamm
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
 from tests.kafka.test_kafka_admin import NO_MOVES, moving
-from tests.kafka.test_kafka_throttles import TOPIC, TP, Settings
-from transport.dynamic_configs import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_REPLICAS
+from tests.kafka.test_kafka_throttles import BROKER, TOPIC, TP, Settings
+from transport.dynamic_configs import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE, LEADER_THROTTLED_REPLICAS
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.messages.alter_partition_reassignments_response import (
@@ -135,6 +136,59 @@ async def test_what_was_before_is_recorded_before_a_setting_changes(tmp_path: Pa
         recorded[0].lists[*("orders", LEADER_THROTTLED_REPLICAS)] == RECORD.lists["orders", LEADER_THROTTLED_REPLICAS]
     )
     assert recorded[0].rates[3, FOLLOWER_THROTTLED_RATE] == RateBefore(None, "4000")
+
+
+@define
+class Scene:
+    """A throttled move whose second replica is dead at first, and comes back while it is under way."""
+
+    nodes: ScriptedNodes
+    settings: Settings
+    at_the_end: dict[str, str] = field(factory=dict)
+    """The settings of the broker when the move ends."""
+
+    def moves(self, _: kafka.ListPartitionReassignmentsRequest) -> kafka.ListPartitionReassignmentsResponse:
+        """Let the broker come back, and the move end once it is throttled."""
+        own = self.settings.of[BROKER, "2"]
+        if own.get(LEADER_THROTTLED_RATE) == "4000":
+            self.at_the_end = dict(own)
+            self.nodes.show("orders", (3, 1))
+        if self.at_the_end:
+            return NO_MOVES
+        return moving(3, 1, 2, adding=3, removing=2)
+
+
+@pytest.mark.parametrize("before", [None, "77"])
+async def test_a_dead_broker_is_throttled_when_it_is_back_and_gets_its_rate_back(
+    before: str | None, tmp_path: Path
+) -> None:
+    file, settings = moves(tmp_path), Settings()
+    own = {} if before is None else {LEADER_THROTTLED_RATE: before}
+    answers: dict[Any, Any] = {
+        kafka.DescribeConfigsRequest: settings.describe,
+        kafka.IncrementalAlterConfigsRequest: settings.alter,
+    }
+    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+        nodes.show("orders", (1, 2))
+        dead, scene = nodes.nodes.pop(2), Scene(nodes, settings)
+
+        def reassign(_: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            assert LEADER_THROTTLED_RATE not in settings.of[BROKER, "2"]
+            settings.of[BROKER, "2"].update(own)
+            nodes.show("orders", (3, 1, 2))
+            for node in nodes.nodes.values():
+                node.answers[kafka.ListPartitionReassignmentsRequest] = scene.moves
+            nodes.nodes[2] = dead
+            return answered()
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        said = await output(nodes, "execute", "--reassignment-json-file", str(file), "--throttle", "4000")
+    assert "broker 2 does not answer: it is not throttled\n" in said
+    assert "broker 2 is back, and is throttled from now on\n" in said
+    assert scene.at_the_end[LEADER_THROTTLED_RATE] == "4000"
+    assert settings.of[BROKER, "2"] == own
+    assert [settings.of[BROKER, name] for name in ("1", "3")] == [{}, {}]
+    assert not RecordFile(file).path.exists()
 
 
 async def test_a_move_that_is_picked_up_has_the_rollback_of_the_first_time(tmp_path: Path) -> None:

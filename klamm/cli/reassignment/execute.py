@@ -215,9 +215,10 @@ class Execution:
         """Begin the moves, and wait for them if requested."""
         self._watch = MoveWatch(self.admin, self.targets)
         wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in self.targets.items()]
+        late = None
         if self.options.throttle is not None:
             states, rate = self._before.partitions, self.options.throttle
-            await throttling.begin(self.admin, states, self.targets, rate, self._keeping)
+            late = await throttling.begin(self.admin, states, self.targets, rate, self._keeping)
         elif self._keeping is not None:
             self._keeping.keep(self._keeping.record)
         if self.logs is not None:
@@ -226,7 +227,7 @@ class Execution:
         begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
         self._watch = MoveWatch(self.admin, begun)
         if self.options.waits and begun:
-            await show_until_over(self._watch)
+            await show_until_over(self._watch, None if late is None else late.look)
             if self.logs is not None:
                 await self.logs.wait()
 

@@ -116,10 +116,8 @@ class Keeping:
 
     def keep(self, record: MoveRecord) -> None:
         """Put the record on the disk. Raises click.ClickException if it has to be there and cannot."""
-        self.record = record
         try:
-            self.file.write(record)
-            self.is_kept = True
+            self.update(record)
         except OSError as error:
             if self.needs_place:
                 text = f"nothing was begun, as what is there before it could not be recorded: {line_of(error)}"
@@ -127,6 +125,12 @@ class Keeping:
             click.echo(
                 f"a cancel will not restore the order of replicas, as it is not recorded: {line_of(error)}", err=True
             )
+
+    def update(self, record: MoveRecord) -> None:
+        """Put the record on the disk. Raises OSError."""
+        self.record = record
+        self.file.write(record)
+        self.is_kept = True
 
 
 def encode(record: MoveRecord, cluster_id: str | None) -> bytes:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
+from math import inf
 from typing import Final
 
 import click
+import trio
+from attrs import define
 
 from controller.admin import move_throttles, recorded_throttles
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import MoveRecord
+from controller.admin.moves import CANNOT_SEE
+from controller.admin.recorded_throttles import Throttling
 from klamm.cli.names import RATE
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.reassignment.record_file import Keeping, RecordFile
 from klamm.cli.streams import line_of
+from transport.errors import ApiError, ErrorCode
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 
@@ -24,6 +31,9 @@ throttle_option = click.option(
     metavar="BYTES_PER_SECOND",
     help="The most that each broker may send and fetch for the moves; lifted when they are over.",
 )
+LOOK_SECONDS: Final = 1.0
+"""The pause between two looks at whether a broker is back."""
+
 _LIFTED: Final = "the throttle of moves that are over was lifted"
 _VERIFY: Final = "`klamm reassignment verify --reassignment-json-file {1}` removes it"
 _ABSENT: Final = f"broker {{0}} does not answer, and keeps the throttle: {_VERIFY} once it is back"
@@ -34,21 +44,63 @@ preserve_option = click.option("--preserve-throttles", is_flag=True, help="Keep 
 
 async def begin(
     admin: MoveAdmin, states: Iterable[PartitionState], targets: Targets, rate: int, keeping: Keeping | None
-) -> None:
+) -> Latecomers | None:
     """Throttle the moves to `targets`, before they begin; `keeping` keeps the record where the cluster does not.
 
-    Raises click.ClickException if Kafka's own controller is active, or the record cannot be written.
+    Return the brokers that could not be throttled, if there are any. Raises click.ClickException if Kafka's own
+    controller is active, or the record cannot be written.
     """
     if not isinstance(admin, ClusterAdmin):
         raise click.ClickException("Kafka's own controller is active: throttle its brokers with kafka-configs")
     if keeping is None:
         await move_throttles.throttle(admin, states, targets, rate)
-        return
-    throttling = await recorded_throttles.throttling(admin, states, targets, rate, keeping.record)
+        return None
+    plan = partial(recorded_throttles.throttling, admin, tuple(states), targets, rate)
+    throttling = await plan(keeping.record)
     keeping.keep(throttling.record)
     for broker in throttling.absent:
         click.echo(f"broker {broker} does not answer: it is not throttled", err=True)
     await move_throttles.alter(admin, throttling.changes)
+    return Latecomers(admin, plan, keeping, set(throttling.absent)) if throttling.absent else None
+
+
+@define
+class Latecomers:
+    """Brokers that did not answer when moves were throttled: each is throttled as soon as it is back."""
+
+    admin: ClusterAdmin
+    plan: Callable[[MoveRecord, Collection[int]], Awaitable[Throttling]]
+    keeping: Keeping
+    absent: set[int]
+    _looks_at: float = -inf
+
+    async def look(self) -> list[str]:
+        """Throttle those that are back, and return what there is to say of them."""
+        if not self.absent or trio.current_time() < self._looks_at:
+            return []
+        self._looks_at = trio.current_time() + LOOK_SECONDS
+        try:
+            live = {broker.id for broker in (await self.admin.read_metadata(())).brokers}
+            return [line for broker in sorted(self.absent & live) for line in await self._throttle(broker)]
+        except CANNOT_SEE:
+            return []
+
+    async def _throttle(self, broker: int) -> list[str]:
+        """Throttle a broker; one that does not answer yet stays among the absent."""
+        try:
+            throttling = await self.plan(self.keeping.record, [broker])
+            if throttling.absent:
+                return []
+            self.keeping.update(throttling.record)
+            await move_throttles.alter(self.admin, throttling.changes)
+        except (ApiError, OSError) as error:
+            if isinstance(error, ApiError) and error.code is ErrorCode.BROKER_NOT_AVAILABLE:
+                return []
+            self.absent.remove(broker)
+            text = line_of(error) if isinstance(error, OSError) else error
+            return [f"broker {broker} is back, but cannot be throttled: {text}"]
+        self.absent.remove(broker)
+        return [f"broker {broker} is back, and is throttled from now on"]
 
 
 async def end(admin: MoveAdmin, partitions: Collection[TopicPartition], file: RecordFile | None = None) -> None:

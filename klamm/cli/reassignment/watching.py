@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Sequence
 
 import click
 import trio
@@ -39,18 +40,20 @@ async def wait_for(admin: MoveAdmin, targets: Targets) -> None:
     await show_until_over(MoveWatch(admin, targets))
 
 
-async def show_until_over(watch: MoveWatch) -> None:
-    """Show how far moves are until all of them are over."""
+async def show_until_over(watch: MoveWatch, look_beside: Callable[[], Awaitable[Sequence[str]]] | None = None) -> None:
+    """Show how far moves are until all of them are over, and what `look_beside` returns after each look at them."""
     console, host = Console(stderr=True), Host()
     if not is_animated(console):
         news = News(is_watched=is_lines_only(console))
         async for status in watch.follow():
-            for line in news.lines(status, trio.current_time(), host.now_ms()):
+            beside = () if look_beside is None else await look_beside()
+            for line in (*news.lines(status, trio.current_time(), host.now_ms()), *beside):
                 click.echo(line, err=True)
         return
     with Live(console=console, transient=True, auto_refresh=False) as live:
         async for status in watch.follow():
-            for line in status.setbacks:
+            beside = () if look_beside is None else await look_beside()
+            for line in (*status.setbacks, *beside):
                 live.console.print(line, highlight=False)
             live.update(panel(status, host.now_ms()), refresh=True)
 
