@@ -5,7 +5,7 @@ A filter asks no more of a cluster than its kind can tell: metadata, and min.ins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from functools import wraps
 from typing import Final
@@ -36,7 +36,7 @@ class Lack(Enum):
 _HELP: Final = {
     Lack.REPLICAS: "Only partitions of which a replica is not in sync.",
     Lack.LEADER: "Only partitions without a live leader.",
-    Lack.MIN_ISR: "Only partitions with fewer replicas in sync than min.insync.replicas.",
+    Lack.MIN_ISR: "Only partitions with fewer replicas in sync than min.insync.replicas, or without a live leader.",
     Lack.SPARE_REPLICAS: "Only partitions with just min.insync.replicas replicas in sync.",
 }
 _NONE_LACKS: Final = {
@@ -88,19 +88,19 @@ async def lacking(
     kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
     if lack is Lack.REPLICAS:
         return [state for state in kept if state.is_under_replicated]
+    live = {broker.id for broker in metadata.brokers}
+    leaderless = [state for state in kept if state.leader not in live]
     if lack is Lack.LEADER:
-        live = {broker.id for broker in metadata.brokers}
-        return [state for state in kept if state.leader not in live]
+        return leaderless
     async with cluster.settings_of(admin) as settings:
         least = await _least_isrs(settings, {state.topic for state in kept})
     # A topic that is missing has been deleted meanwhile.
-    judged = [state for state in kept if state.topic in least]
-    return [state for state in judged if _is_short(state, least, lack)]
-
-
-def _is_short(state: PartitionState, least: Mapping[str, int], lack: Lack) -> bool:
-    spare = len(state.isr) - least[state.topic]
-    return spare < 0 if lack is Lack.MIN_ISR else spare == 0
+    spare = {state.tp: len(state.isr) - least[state.topic] for state in kept if state.topic in least}
+    if lack is Lack.SPARE_REPLICAS:
+        return [state for state in kept if spare.get(state.tp) == 0]
+    # A replica that is dead stays in the ISR if it is the last one, and takes no records.
+    dead = {state.tp for state in leaderless}
+    return [state for state in kept if state.tp in spare and (spare[state.tp] < 0 or state.tp in dead)]
 
 
 async def _least_isrs(admin: ClusterAdmin, topics: Collection[str]) -> dict[str, int]:
