@@ -17,6 +17,7 @@ from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.recognition import Protocol, recognize
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
+from klamm.cli.profiles import Place, profile_option, settled
 from klamm.cli.running import is_given, parse_addresses, patience_option, run, with_options
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
@@ -44,6 +45,18 @@ class Cluster:
     zookeeper: str | None
     timeout: float
     network: Network
+
+    @property
+    def where(self) -> str:
+        """The place at which the cluster is found."""
+        return self.bootstrap_server if self.zookeeper is None else self.zookeeper
+
+    @classmethod
+    def at(cls, place: Place, timeout: float) -> Cluster:
+        """Return the cluster at a place. Raises click.ClickException for a place or a file that cannot be used."""
+        bootstrap = DEFAULT_BOOTSTRAP if place.bootstrap_server is None else place.bootstrap_server
+        parse_addresses(bootstrap)
+        return cls(bootstrap, place.zookeeper, timeout, network_of(place.command_config))
 
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[ClusterAdmin]:
@@ -153,6 +166,7 @@ _OPTIONS: Final = (
     ),
     click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead."),
     command_config_option,
+    profile_option,
     patience_option(30.0, "The time to keep trying."),
 )
 
@@ -166,14 +180,14 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         bootstrap_server: str | None,
         zookeeper: str | None,
         command_config: str | None,
+        profile: Place | None,
         timeout: float,
         **options: object,
     ) -> None:
         if is_given("bootstrap_server") and zookeeper is not None:
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
-        bootstrap = DEFAULT_BOOTSTRAP if bootstrap_server is None else bootstrap_server
-        parse_addresses(bootstrap)
-        command(cluster=Cluster(bootstrap, zookeeper, timeout, network_of(command_config)), **options)
+        place = settled(profile, Place(bootstrap_server, zookeeper, command_config))
+        command(cluster=Cluster.at(place, timeout), **options)
 
     return with_options(with_cluster, _OPTIONS)
 
@@ -187,6 +201,7 @@ _LIVE: Final = (
         help="Brokers or controllers of a cluster to read.",
     ),
     command_config_option,
+    profile_option,
 )
 
 
@@ -197,15 +212,19 @@ def live_options(command: Callable[..., None]) -> Callable[..., None]:
     """
 
     @wraps(command)
-    def with_live(*, bootstrap_server: str | None, command_config: str | None, **options: object) -> None:
-        is_other = is_given("snapshot") or is_given("zookeeper")
-        if bootstrap_server is None or (is_other and not is_given("bootstrap_server")):
+    def with_live(
+        *, bootstrap_server: str | None, command_config: str | None, profile: Place | None, **options: object
+    ) -> None:
+        place = settled(profile, Place(bootstrap_server, None, command_config))
+        is_other = is_given("zookeeper") or (is_given("snapshot") and not is_given("profile"))
+        if not place.is_named or (is_other and not is_given("bootstrap_server")):
             if is_given("command_config"):
                 raise click.UsageError("--command-config is the security of a cluster: name it with --bootstrap-server")
             command(live=None, **options)
-            return
-        parse_addresses(bootstrap_server)
-        command(live=Cluster(bootstrap_server, None, READ_SECONDS, network_of(command_config)), **options)
+        elif place.zookeeper is not None and "zookeeper" in options:
+            command(live=None, **{**options, "zookeeper": place.zookeeper})
+        else:
+            command(live=Cluster.at(place, READ_SECONDS), **options)
 
     return with_options(with_live, _LIVE)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import wraps
 from typing import Final, TypeVar
 
 import click
@@ -15,7 +16,8 @@ from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
 from klamm.cli.connect import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, command_config_option, network_of
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
-from klamm.cli.running import parse_addresses, patience_option, run
+from klamm.cli.profiles import Place, profile_option, settled
+from klamm.cli.running import parse_addresses, patience_option, run, with_options
 from klamm.cli.standard_input import Lines
 from transport.errors import ApiError
 from transport.host import Host
@@ -27,17 +29,33 @@ T = TypeVar("T")
 _FOR_OURS: Final = "this command is for Klamm's brokers, use a client of Kafka's"
 
 
-def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the option for the brokers to contact first."""
-    return click.option(
+_OPTIONS: Final = (
+    click.option(
         "--bootstrap-server",
-        default=DEFAULT_BOOTSTRAP,
         envvar=BOOTSTRAP_VARIABLE,
         show_envvar=True,
-        show_default=True,
+        show_default=DEFAULT_BOOTSTRAP,
         metavar="HOST:PORT,...",
         help="Brokers to contact first.",
-    )(command)
+    ),
+    command_config_option,
+    profile_option,
+)
+
+
+def brokers_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the brokers to contact first; the command receives them as `brokers`."""
+
+    @wraps(command)
+    def with_brokers(
+        *, bootstrap_server: str | None, command_config: str | None, profile: Place | None, **options: object
+    ) -> None:
+        place = settled(profile, Place(bootstrap_server, None, command_config))
+        if place.zookeeper is not None:
+            raise click.ClickException("the profile names a ZooKeeper: name brokers with --bootstrap-server")
+        command(brokers=place, **options)
+
+    return with_options(with_brokers, _OPTIONS)
 
 
 timeout_option = patience_option(10.0, "The time to keep trying while there is no leader.")
@@ -53,12 +71,9 @@ timeout_option = patience_option(10.0, "The time to keep trying while there is n
     show_default=True,
     help="Wait for the whole ISR, or only for the leader.",
 )
-@bootstrap_option
-@command_config_option
+@brokers_options
 @timeout_option
-def produce(
-    topic: str, partition: int, acks: str, bootstrap_server: str, command_config: str | None, timeout: float
-) -> None:
+def produce(topic: str, partition: int, acks: str, brokers: Place, timeout: float) -> None:
     """Write each line of standard input to TOPIC as a record, as soon as it arrives."""
     if sys.stdin is None:
         raise click.ClickException("standard input is closed: there is nothing to write")
@@ -71,14 +86,13 @@ def produce(
                 sent += len(lines)
             return sent
 
-    click.echo(f"{_run(work, bootstrap_server, command_config)} records acknowledged", err=True)
+    click.echo(f"{_run(work, brokers)} records acknowledged", err=True)
 
 
-def _run(
-    work: Callable[[Network, Sequence[Address]], Awaitable[T]], bootstrap_server: str, command_config: str | None
-) -> T:
+def _run(work: Callable[[Network, Sequence[Address]], Awaitable[T]], brokers: Place) -> T:
     """Run `work` with the addresses of brokers, as soon as one of them answers or may still do so."""
-    network = network_of(command_config)
+    network = network_of(brokers.command_config)
+    bootstrap_server = DEFAULT_BOOTSTRAP if brokers.bootstrap_server is None else brokers.bootstrap_server
 
     async def with_brokers() -> T:
         bootstrap = parse_addresses(bootstrap_server)
@@ -106,16 +120,14 @@ async def _are_kafkas(network: Network, bootstrap: Sequence[Address]) -> bool:
 @click.option("--partition", type=PARTITION, default=0, show_default=True)
 @click.option("--from-offset", type=OFFSET, default=0, show_default=True)
 @click.option("--follow", is_flag=True, help="Wait for more records at the end.")
-@bootstrap_option
-@command_config_option
+@brokers_options
 @timeout_option
 def consume(
     topic: str,
     partition: int,
     from_offset: int,
     follow: bool,
-    bootstrap_server: str,
-    command_config: str | None,
+    brokers: Place,
     timeout: float,
 ) -> None:
     """Print the records of TOPIC as lines."""
@@ -129,4 +141,4 @@ def consume(
                 for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
 
-    _run(work, bootstrap_server, command_config)
+    _run(work, brokers)

@@ -135,9 +135,9 @@ def with_options(command: AnyCommand, options: Sequence[Callable[[AnyCommand], A
     return reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def is_given(option: str) -> bool:
-    """Return whether an option of the running command is on its command line."""
-    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+def is_given(option: str, context: click.Context | None = None) -> bool:
+    """Return whether an option is on the command line of the running command, or of one that is half-written."""
+    return (context or click.get_current_context()).get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def log_level_option(command: click.decorators.FC) -> click.decorators.FC:

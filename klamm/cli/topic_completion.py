@@ -6,7 +6,8 @@ from typing import Final
 
 import click
 
-from klamm.cli.connect import DEFAULT_BOOTSTRAP, Cluster, network_of
+from klamm.cli.connect import Cluster
+from klamm.cli.profiles import Place, settled
 
 _PATIENCE_SECONDS: Final = 2.0
 """The time that somebody waits for a completion."""
@@ -17,9 +18,8 @@ def topics_of(ctx: click.Context) -> list[str]:
     # As long as a command is not complete, its context lacks defaults.
     given = ctx.params
     try:
-        network = network_of(given.get("command_config"))
-        bootstrap = given.get("bootstrap_server") or DEFAULT_BOOTSTRAP
-        cluster = Cluster(bootstrap, given.get("zookeeper"), _PATIENCE_SECONDS, network)
+        options = Place(*(given.get(name) for name in ("bootstrap_server", "zookeeper", "command_config")))
+        cluster = Cluster.at(settled(given.get("profile"), options, ctx), _PATIENCE_SECONDS)
         found = cluster.ask(lambda admin: admin.read_metadata())
     except (click.ClickException, SystemExit):
         return []

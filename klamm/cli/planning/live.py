@@ -53,5 +53,5 @@ def live_inputs(options: Options, place: Path) -> Iterator[Options]:
     try:
         yield options | files
     except click.ClickException as error:
-        text = error.message.replace(str(snapshot), live.bootstrap_server)
-        raise click.ClickException(text.replace(str(loads), live.bootstrap_server)) from None
+        text = error.message.replace(str(snapshot), live.where)
+        raise click.ClickException(text.replace(str(loads), live.where)) from None

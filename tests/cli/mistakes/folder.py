@@ -138,6 +138,14 @@ FILES: Final[dict[str, str | bytes]] = {
 }
 
 
+PROFILES: Final = {
+    "config": '[lab]\nbootstrap-server = "127.0.0.1:1"\n\n[old]\nzookeeper = "127.0.0.1:1/old"\n\n'
+    '[typo]\nbootstrap-servers = "127.0.0.1:1"\n\n[safe]\nbootstrap-server = "127.0.0.1:1"\n'
+    'command-config = "nowhere.properties"\n',
+    "broken-config": "[lab\n",
+}
+"""Folders of configuration, each with profiles."""
+
 FORBIDDEN: Final = ("secret.json", "locked/")
 """Files that may not be read, and folders that may not be written to."""
 
@@ -146,6 +154,9 @@ def furnish(folder: Path) -> None:
     """Put everything into a folder: files, folders, devices, and what is none of these."""
     for name, text in FILES.items():
         (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    for name, text in PROFILES.items():
+        (folder / name / "klamm").mkdir(parents=True)
+        (folder / name / "klamm" / "profiles.toml").write_text(text)
     (folder / "folder").mkdir()
     (folder / "full-folder").mkdir()
     (folder / "full-folder" / "file").write_text("")
