@@ -20,6 +20,9 @@ EPOCH_DURING_DELETE: Final = -2
 
 INITIAL_LEADER_EPOCH: Final = 0
 
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""The topics of Kafka's own, which it tells from others by their names."""
+
 MAX_NUMBER: Final = 2**31 - 1
 """The largest broker id, partition number or epoch: Kafka's messages carry them as int32."""
 

@@ -290,17 +290,17 @@ class BrokerChannels:
             self.on_release(member.broker.id, member.broker.epoch, member.release)
             member.offered = connection.offered
             try:
-                yield BrokerConnection(connection, self._nodes, self._states, self._have_topic_ids)
+                yield BrokerConnection(connection, self.nodes, self._states, self.have_topic_ids)
             finally:
                 member.offered = None
 
-    def _have_topic_ids(self) -> bool:
+    def have_topic_ids(self) -> bool:
         """Return whether all brokers of Kafka's that have been asked use the ids of topics."""
         releases = [member.release for member in self._channels.values() if member.release is not None]
         protocols = [release.protocol or self.config.protocol for release in releases]
         return all(protocol is not None and protocol >= WITH_TOPIC_IDS for protocol in protocols)
 
-    def _nodes(self) -> list[Node]:
+    def nodes(self) -> list[Node]:
         """Return the live brokers and the controller, as brokers of Kafka's are told."""
         brokers = [member.broker for member in self._channels.values()]
         nodes = [Node(broker.id, broker.listeners, broker.rack) for broker in brokers]

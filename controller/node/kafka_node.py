@@ -3,8 +3,8 @@
 The requests of brokers become ours and pass through the same event queue. A controller without the office, or that is
 still loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the controller and asks again.
 
-Clients may share a listener with the brokers. KafkaAdmin answers what they ask the controller alone; the rest is passed
-on to a broker.
+Clients may share a listener with the brokers. KafkaAdmin answers what they ask the controller alone, KafkaMetadata
+who is in the cluster; the rest is passed on to a broker.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from attrs import define, evolve, field
 
 from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
-from controller.node.admission import OF_BROKERS
+from controller.node.admission import OF_BROKERS, Authorizer, admitting
 from controller.node.kafka_admin import KafkaAdmin
 from controller.node.kafka_listeners import kafka_listeners
+from controller.node.kafka_metadata import KafkaMetadata
 from controller.node.kafka_own_settings import KafkaOwnSettings
 from controller.node.kafka_users import KafkaUsers
 from controller.node.office import Office
@@ -38,6 +39,8 @@ from transport.metadata import NO_EPOCH, SecurityProtocol
 from transport.network import Network
 from transport.security.principal import Principal
 from transport.security.sasl import SaslServer
+from transport.store.cluster_id import ClusterId
+from transport.store.protocol import MetadataStore
 from transport.wire import Admit, Caller
 from transport.wire.secured import beneath, protocol_of
 
@@ -72,12 +75,19 @@ class KafkaNode:
 
     config: ControllerConfig
     answer: Callable[[Request[Any]], Awaitable[object]]
-    admit: Admit
+    authorizer: Authorizer
+    store: MetadataStore
     office: Callable[[], Office | None]
+    _admit: Admit = field(init=False)
+    _cluster_id: ClusterId = field(init=False)
     _refused: set[tuple[Principal, type[Request[Any]]]] = field(factory=set, init=False)
     """Callers without permission, each with the kind of its request. A repeated request is not logged again."""
 
     _passed_on: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._admit = admitting(self.authorizer)
+        self._cluster_id = ClusterId(self.store)
 
     async def start(self, nursery: trio.Nursery, network: Network) -> Node | None:
         """Listen in tasks of a nursery. Return the node that brokers are told of, None if the brokers are ours.
@@ -120,11 +130,16 @@ class KafkaNode:
         relay = None if upstream is None else Relay(network, upstream, own)
         handlers = self._handlers()
         if listener is not None:
-            admin = KafkaAdmin(self._ask, self.answer, self.office)
-            handlers = {**handlers, **admin.handlers(), **KafkaUsers(self._ask).handlers()}
+            handlers = {**handlers, **self._for_clients(listener, relay)}
         if relay is not None:
             handlers = {**handlers, **OF_ONE_NODE}
         await serve_stream(stream, handlers, sasl=sasl, relay=relay)
+
+    def _for_clients(self, listener: str, relay: Relay | None) -> Handlers:
+        passes_on = relay.can_ask if relay is not None else lambda *_: False
+        metadata = KafkaMetadata(listener, self.office, self.authorizer, self._cluster_id.read, passes_on)
+        admin = KafkaAdmin(self._ask, self.answer, self.office)
+        return {**admin.handlers(), **KafkaUsers(self._ask).handlers(), **metadata.handlers()}
 
     def _upstream(self, listener: str) -> Upstream | None:
         """Return a broker that clients at a listener can be passed on to, another one each time."""
@@ -174,7 +189,7 @@ class KafkaNode:
         `answer`, or else the event queue, answers what the caller is admitted to.
         """
         try:
-            handler = self.admit(request.caller, type(asked), self.answer if answer is None else answer)
+            handler = self._admit(request.caller, type(asked), self.answer if answer is None else answer)
             self._refused.discard((request.caller.principal, type(asked)))
             return cast("R", await handler(asked))
         except ApiError as refusal:

@@ -193,7 +193,7 @@ class ControllerService:
             self.port = await self._nursery.start(listening)
             advertised = self.config.advertised(self.config.host, self.port)
             self.endpoint = messages.BrokerEndpoint(self.config.controller_id, *advertised)
-            kafka_node = KafkaNode(self.config, self.answer, admit, lambda: self._office)
+            kafka_node = KafkaNode(self.config, self.answer, self.authorizer, self.store, lambda: self._office)
             self.node = await kafka_node.start(self._nursery, self.network)
             task_status.started(self)
             await self._run_queue()

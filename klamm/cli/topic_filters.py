@@ -18,10 +18,7 @@ from klamm.cli.running import with_options
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
-from transport.metadata import LEADER_DURING_DELETE
-
-_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""The topics of Kafka's own, which it tells from others by their names."""
+from transport.metadata import INTERNAL_TOPICS, LEADER_DURING_DELETE
 
 
 class Lack(Enum):
@@ -75,7 +72,7 @@ exclude_internal_option: Final = click.option(
 
 def without_internal(states: Iterable[PartitionState]) -> list[PartitionState]:
     """Return the partitions of topics that are not Kafka's own."""
-    return [state for state in states if state.topic not in _INTERNAL]
+    return [state for state in states if state.topic not in INTERNAL_TOPICS]
 
 
 async def lacking(

@@ -16,8 +16,11 @@ from tests.kafka.cluster_security import MODULES, write_properties
 from tests.kafka.scripted_broker import ANSWERS, HOST, ScriptedBroker
 from tests.kafka.test_kafka_node import KAFKA, asking
 from tests.kit.service import Controllers, until
+from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.connecting import open_kafka_connection
+from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
+from transport.kafka.messages.metadata_request import MetadataRequestTopic
 from transport.kafka.messages.metadata_response import MetadataResponseBroker
 from transport.kafka.relay import Relay, Upstream
 from transport.kafka.schema import Message, Versions
@@ -36,7 +39,11 @@ CLIENTS: Final[dict[type[Message], Message]] = {
 }
 """What the broker answers to clients."""
 
-KEYS_OF_OURS: Final = {7, 18, 19, 20, 37, 43, 45, 46, 51, 56, 57, 67}
+NEW: Final = kafka.MetadataRequest((MetadataRequestTopic(name="new"),))
+"""A question for which a broker may create a topic."""
+
+OF_TOPIC: Final = kafka.DescribeConfigsRequest((DescribeConfigsResource(2, "orders", None),))
+KEYS_OF_OURS: Final = {3, 7, 18, 19, 20, 37, 43, 45, 46, 51, 56, 57, 60, 67}
 
 
 @asynccontextmanager
@@ -53,9 +60,9 @@ async def governed(memory: MemoryZooKeeper, broker: ScriptedBroker) -> AsyncIter
 async def test_a_broker_answers_what_a_controller_does_not(controllers: Controllers, memory: MemoryZooKeeper) -> None:
     service, broker = await controllers.start_active(**KAFKA), ScriptedBroker(1, answers=CLIENTS)
     async with governed(memory, broker), asking(service) as client:
-        assert set(client.offered) == {3, 16, 32, 35, 66} | KEYS_OF_OURS
+        assert set(client.offered) == {16, 32, 35, 66} | KEYS_OF_OURS
         for version in range(client.version_of(kafka.MetadataRequest) + 1):
-            answer = await client.send(kafka.MetadataRequest(topics=()), kafka.MetadataResponse, version)
+            answer = await client.send(NEW, kafka.MetadataResponse, version)
             assert [node.node_id for node in answer.brokers] == [1]
         assert len(broker.told(kafka.MetadataRequest)) == 13
         shutdown = await client.send(kafka.ControlledShutdownRequest(9, 1), kafka.ControlledShutdownResponse, 3)
@@ -93,9 +100,9 @@ async def test_a_broker_that_does_not_answer_costs_the_connection(
     service, broker = await controllers.start_active(**KAFKA), FailingBroker(1, answers=CLIENTS)
     async with governed(memory, broker), asking(service) as client:
         with capture_logs() as logs, pytest.raises(ConnectionBroken):
-            await client.send(kafka.MetadataRequest(), kafka.MetadataResponse, 12)
+            await client.send(OF_TOPIC, kafka.DescribeConfigsResponse, 4)
     told = [line for line in logs if line["event"].startswith("connection closed")]
-    assert [line["event"] for line in told] == ["connection closed: a client's request was not passed on"]
+    assert [line["event"] for line in told] == ["connection closed: a client has to ask another node"]
     assert f"{HOST}:{broker.port}" in told[0]["reason"]
 
 
@@ -134,11 +141,13 @@ async def test_behind_a_login_clients_are_sent_to_another_node(
         SecuredBroker(1, answers=CLIENTS),
     )
     async with governed(memory, broker), opening as client:
-        assert set(client.offered) == {3, 16, 32, 35, 66} | KEYS_OF_OURS | {17, 36}
+        assert set(client.offered) == {16, 32, 35, 66} | KEYS_OF_OURS | {17, 36}
+        told = await client.send(NEW, kafka.MetadataResponse, 12)
+        assert [topic.error_code for topic in told.topics] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         shutdown = await client.send(kafka.ControlledShutdownRequest(9, 1), kafka.ControlledShutdownResponse, 3)
         assert shutdown.error_code != 0
         with pytest.raises(ConnectionBroken, match="closed the connection"):
-            await client.send(kafka.MetadataRequest(), kafka.MetadataResponse, 12)
+            await client.send(OF_TOPIC, kafka.DescribeConfigsResponse, 4)
     assert broker.told(kafka.MetadataRequest) == []
 
 

@@ -1,8 +1,8 @@
 """Requests of clients that a controller does not answer itself: a broker does, to whom they are passed on as they are.
 
 Clients that share a listener with the brokers are told of the controller as a node, and take it for one more broker:
-they ask it what any broker can answer, such as for metadata and coordinators. Each of their connections is continued
-by one to a broker, in the same order. What is about a leader's partitions is never asked of the controller.
+they ask it what any broker can answer, such as for coordinators. Each of their connections is continued by one to a
+broker, in the same order. What is about a leader's partitions is never asked of the controller.
 
 A request that names the controller itself, such as for the settings of a broker of its id, is not passed on: the one in
 `own` answers it.
@@ -51,7 +51,7 @@ class Upstream:
 
 
 class NotOurs(Exception):
-    """A request does not name the controller, so that a broker is to answer it."""
+    """A broker is to answer a request: it does not name the controller, or names a topic that the broker may create."""
 
 
 Choose = Callable[[], Upstream | None]
@@ -78,6 +78,10 @@ class Relay:
     def takes(self, key: int, version: int) -> bool:
         """Return whether a request is passed on."""
         return key not in _KEPT and version in self.upstream.offered.get(key, ())
+
+    def can_ask(self, key: int, version: int) -> bool:
+        """Return whether the broker may answer a request."""
+        return self.network is not None and self.takes(key, version)
 
     async def ask(self, payload: bytes) -> bytes:
         """Return the broker's answer to a request. Raises ConnectionBroken if there is none."""

@@ -59,7 +59,10 @@ class KafkaRequest:
 
 
 Handler = Callable[[KafkaRequest], Awaitable[Message]]
-"""Answers a request with the response of its api. What it raises closes the connection and is logged."""
+"""Answers a request with the response of its api. What it raises closes the connection and is logged.
+
+If that is NotOurs, the request is passed on instead.
+"""
 
 Handlers = Mapping[type[Message], Handler]
 
@@ -94,7 +97,7 @@ async def serve_stream(
     except SecurityError as error:
         _log.warning("connection closed: the client did not log in", address=peer.address, reason=str(error))
     except ConnectionBroken as error:
-        _log.info("connection closed: a client's request was not passed on", reason=str(error))
+        _log.info("connection closed: a client has to ask another node", reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
     finally:
@@ -142,17 +145,15 @@ async def _answer(handlers: Handlers, payload: bytes, caller: Caller, relay: Rel
     if key == ApiVersionsRequest.api_key:
         return _api_versions(handlers, payload, version, {} if relay is None else relay.offers())
     api = KAFKA_APIS.get(key)
-    handler = None if api is None else handlers.get(api.request)
+    own = relay.own if relay is not None and relay.takes(key, version) else {}
+    handler = None if api is None else handlers.get(api.request) or own.get(api.request)
     if api is not None and handler is not None:
-        return await _handled(api, handler, payload, version, caller)
-    if relay is None or not relay.takes(key, version):
-        raise CodecError(f"no api with key {key} is served here")
-    own = None if api is None else relay.own.get(api.request)
-    if api is not None and own is not None:
         try:
-            return await _handled(api, own, payload, version, caller)
+            return await _handled(api, handler, payload, version, caller)
         except NotOurs:
             pass
+    if relay is None or not relay.takes(key, version):
+        raise CodecError(f"no api with key {key} is served here")
     return await relay.ask(payload)
 
 

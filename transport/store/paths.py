@@ -7,6 +7,7 @@ from typing import Final
 
 from transport.metadata import Stray, TopicPartition, is_topic_id, is_topic_name, number_in
 
+CLUSTER_ID: Final = "/cluster/id"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"

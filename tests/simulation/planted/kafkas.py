@@ -38,7 +38,7 @@ def the_controller_is_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Leave the controller out of the live brokers, where brokers look for its address."""
     edit(
         patch,
-        "controller.channels.broker_channels:BrokerChannels._nodes",
+        "controller.channels.broker_channels:BrokerChannels.nodes",
         ("return nodes if self.node is None else [*nodes, self.node]", "return nodes"),
     )
 
