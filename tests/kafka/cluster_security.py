@@ -135,11 +135,12 @@ class ClusterSecurity:
                 "ssl.client.auth": "none" if self.has_sasl else "required",
                 **{name.replace("_", "."): value for name, value in changes.items()},
             },
+            "server",
         )
 
-    def admin_network(self) -> Network:
-        """Return the network of an administrator of ours, who may do everything."""
-        return secured(TcpNetwork(), read_security(self._properties(ADMIN, {})), serves=False)
+    def network_of(self, user: str) -> Network:
+        """Return the network of a user."""
+        return secured(TcpNetwork(), read_security(self._properties(user, {}, "client")), serves=False)
 
     def of_client(self) -> dict[str, str]:
         """Return the settings with which librdkafka connects as the cluster's only client."""
@@ -169,7 +170,7 @@ class ClusterSecurity:
         for resource in RESOURCES:
             await permit(store, resource, Operation.ALL, self.principal(CLIENT))
 
-    def _properties(self, user: str, more: Mapping[str, object]) -> Path:
+    def _properties(self, user: str, more: Mapping[str, object], end: str) -> Path:
         settings: dict[str, object] = {
             "security.protocol": self.protocol.name,
             "ssl.keystore.location": self.keys(user),
@@ -180,4 +181,4 @@ class ClusterSecurity:
                 "sasl.mechanism": MECHANISM,
                 "sasl.jaas.config": login_module(user, password_of(user)),
             }
-        return write_properties(self.known.directory / f"{user}.properties", settings | dict(more))
+        return write_properties(self.known.directory / f"{user}-{end}.properties", settings | dict(more))

@@ -13,15 +13,17 @@ from attrs import frozen
 
 from controller.admin.client import AdminClient, open_admin
 from tests.kafka import jars
-from tests.kafka.cluster_security import ClusterSecurity
+from tests.kafka.cluster_security import ADMIN, ClusterSecurity
 from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.real_controllers import LISTENERS, RUN, SESSION_MS, RealControllers
 from tests.kafka.releases import brokers_of
-from tests.kafka.traffic import Servers, nodes
+from tests.kafka.told_metadata import told_metadata
+from tests.kafka.traffic import Servers
 from tests.kit.ports import free_ports
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionState, ReassignablePartition
 from transport.metadata import TopicPartition
+from transport.network import Network, TcpNetwork
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import HOST
 
@@ -70,6 +72,11 @@ class RealCluster:
     def bootstrap(self) -> Servers:
         """The brokers for clients."""
         return self.servers(*self.clients)
+
+    @property
+    def network(self) -> Network:
+        """The network of an administrator, who may do everything."""
+        return TcpNetwork() if self.security is None else self.security.network_of(ADMIN)
 
     def servers(self, *broker_ids: int) -> Servers:
         """Return these brokers for clients."""
@@ -125,8 +132,8 @@ class RealCluster:
         """
 
         async def do_know() -> bool:
-            known = [await nodes(self.servers(id_)) for id_ in self.brokers]
-            return all(ids >= self.brokers.keys() for ids in known)
+            known = [await told_metadata(self.network, address) for address in self.clients.values()]
+            return all({node.node_id for node in told.brokers} >= self.brokers.keys() for told in known)
 
         await until(do_know)
 
@@ -217,7 +224,7 @@ async def real_cluster(
     options = () if security is None else ("--security-config", str(security.of_controller()))
     session_ms = starting.session_ms or SESSION_MS
     controllers = RealControllers(zookeeper, directory, session_ms, options, are_shown=starting.are_shown)
-    network = None if security is None else security.admin_network()
+    network = None if security is None else security.network_of(ADMIN)
     try:
         if security is not None:
             async with open_zookeeper(zookeeper) as store:

@@ -13,8 +13,7 @@ from typing import Final
 
 import trio
 from attrs import define, field, frozen
-from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 
 from tests.kafka import jars
 from tests.kafka.cluster_security import ADMIN, ClusterSecurity
@@ -22,8 +21,10 @@ from tests.kafka.moves import BYTES, RECORDS
 from tests.kafka.real_brokers import RealBroker, kill
 from tests.kafka.real_cluster import OPEN, PATIENCE_SECONDS, SETTINGS, Starting, real_broker_of, real_cluster, until
 from tests.kafka.real_controllers import LISTENERS
+from tests.kafka.told_metadata import told_metadata
 from tests.kafka.tool_runner import ToolRunner, running_tools
 from tests.kit.ports import free_ports
+from transport.network import TcpNetwork
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import HOST
 
@@ -146,19 +147,15 @@ class Side:
         alive = [id_ for id_, broker in self.brokers.items() if broker.process.poll() is None]
 
         async def do_all_tell() -> bool:
-            told = [await trio.to_thread.run_sync(self._told, id_, topic, partition) for id_ in alive]
-            return all(one == (leader, set(isr)) for one in told)
+            return all([await self._told(id_, topic, partition) == (leader, set(isr)) for id_ in alive])
 
         await until(do_all_tell)
 
-    def _told(self, broker_id: int, topic: str, partition: int) -> tuple[int, set[int]] | None:
-        admin = AdminClient(self.connecting(self.clients[broker_id]))
-        try:
-            known = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions.get(partition)
-        except KafkaException:
-            # Behind TLS or SASL our controller passes nothing on, and librdkafka does not ask another node by itself.
-            return None
-        return None if known is None else (known.leader, set(known.isrs))
+    async def _told(self, broker_id: int, topic: str, partition: int) -> tuple[int, set[int]] | None:
+        network = TcpNetwork() if self.security is None else self.security.network_of(ADMIN)
+        [told] = (await told_metadata(network, self.clients[broker_id], topic)).topics
+        found = [one for one in told.partitions if one.partition_index == partition]
+        return (found[0].leader_id, set(found[0].isr_nodes)) if found else None
 
 
 def _sorted_isr(isr: re.Match[str]) -> str:

@@ -151,13 +151,6 @@ async def topics(servers: Servers) -> set[str]:
     return set(listed.topics)
 
 
-async def nodes(servers: Servers) -> set[int]:
-    """Return the ids of the nodes that a broker tells clients of."""
-    admin = AdminClient(_connecting(servers))
-    listed = await trio.to_thread.run_sync(partial(admin.list_topics, timeout=READ_SECONDS))
-    return set(listed.brokers)
-
-
 def _read(servers: Servers, topic: str, group: str) -> list[bytes]:
     consumer = Consumer(_connecting(servers) | {"group.id": group, "enable.partition.eof": True})
     ends: set[int] = set()
