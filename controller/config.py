@@ -42,7 +42,7 @@ class ControllerConfig(ServiceSettings):
         default=False, doc="Whether a replica outside the ISR may lead; overridden by topics and the brokers' default."
     )
     min_insync_replicas: int = setting(
-        1, "The minimum size of the ISR for acks=all; set it as on the brokers.", at_least=1
+        1, "The minimum size of the ISR for acks=all; set it as on our brokers. Kafka's tell theirs.", at_least=1
     )
     state_change_log: str | None = setting(
         None, "A file that gets a line with the cause for each change of a partition or replica."

@@ -59,13 +59,19 @@ def read_min_isrs(context: ControllerContext, topics: Sequence[str]) -> Rounds[N
         return
     default, settings = yield from _read_layers(known)
     setting = TOPIC_SETTINGS[MIN_INSYNC_REPLICAS]
-    inherited = [layer for layer in (default, static_layer(context.config)) if layer is not None]
+    inherited = [layer for layer in (default, _start_layer(context)) if layer is not None]
     found = {
         name: in_effect(setting, [own or Layer(TOPIC, {}), *map(as_topic_layer, inherited)]).value
         for name, own in settings.items()
     }
     news = [MinIsrRead(name, int(value)) for name, value in found.items() if value != context.min_isr(name)]
     yield from change("settings", [Step(facts=tuple(news))] if news else [])
+
+
+def _start_layer(context: ControllerContext) -> Layer:
+    """Return the start-up settings that topics inherit: those of Kafka's brokers where these have told theirs."""
+    layer, told = static_layer(context.config), context.kafka.min_isr
+    return layer if told is None else Layer(STATIC, {**layer.settings, MIN_INSYNC_REPLICAS: str(told)})
 
 
 def _read_layers(topics: Sequence[str]) -> Rounds[tuple[Layer | None, dict[str, Layer | None]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from controller.config import ControllerConfig
+from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
@@ -27,8 +28,12 @@ def release_seen(context: ControllerContext, broker_id: int, broker_epoch: int, 
         text = "a broker does not tell its protocol: let the controller describe the cluster's configs, or set it here"
         log.warning(text, broker=broker_id, setting=PROTOCOL)
     _warn_of_other_settings(context, broker_id, release)
+    before = context.kafka.min_isr or context.config.min_insync_replicas
     yield from change("release", [Step(facts=(ReleaseSeen(broker_id, release),))])
     yield from keep_registration(context)
+    # Topics inherit what the brokers have in their files, as kafka-topics sees it.
+    if context.kafka.min_isr not in (None, before):
+        yield from read_min_isrs(context, list(context.topics))
 
 
 def _warn_of_other_settings(context: ControllerContext, broker_id: int, release: Release) -> None:

@@ -68,7 +68,10 @@ class ControllerContext:
     """Topics whose znode an ACL keeps us from reading or from giving an id. No watch reports when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
-    """The min.insync.replicas of topics; a topic without an entry has the value of the controller's own setting."""
+    """The min.insync.replicas of topics; a topic without an entry has the value of the controller's own setting.
+
+    On Kafka's brokers, topics inherit theirs instead, as soon as one has told it.
+    """
 
     config_changes: frozenset[str] = frozenset()
     """The existing notifications of changed settings that have been handled."""

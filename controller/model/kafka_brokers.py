@@ -25,6 +25,9 @@ class KafkaBrokers:
     is_registered: bool = True
     """False once it is certain that the controller has no registration."""
 
+    min_isr: int | None = None
+    """The min.insync.replicas that brokers have in their files, as the first of them says; None if none has said it."""
+
     overtaken: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     """The partitions whose leaders may have forgotten a proposal, with their leadership then."""
 
@@ -33,6 +36,8 @@ class KafkaBrokers:
         match fact:
             case ReleaseSeen():
                 self.releases[fact.broker_id] = fact.release
+                told = (release.min_isr for _, release in sorted(self.releases.items()))
+                self.min_isr = next((value for value in told if value is not None), self.min_isr)
             case ControllerRegistered():
                 self.is_registered = fact.exists
             case LeaderOvertaken() if fact.leadership is None:

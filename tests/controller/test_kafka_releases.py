@@ -7,16 +7,18 @@ from attrs import evolve
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import BrokerChange, BrokerReleaseSeen
+from controller.events import BrokerChange, BrokerReleaseSeen, TopicChange
 from controller.model.kafka_brokers import KafkaBrokers
 from controller.monitoring import state_dump
 from tests.controller.conftest import ENDPOINT, Bench
 from tests.kit import kafka_registrations
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.kafka.releases import Release
-from transport.metadata import Listener
-from transport.store import paths
-from transport.store.protocol import Delete
+from transport.messages import DescribeClusterRequest, DescribeClusterResponse
+from transport.metadata import Listener, ReplicaAssignment
+from transport.store import formats, paths
+from transport.store.formats import TopicZnode
+from transport.store.protocol import Create, Delete, ensure_paths
 
 OURS = Listener("PLAINTEXT", "127.0.0.1", 9190)
 PATH = paths.broker(ENDPOINT.id)
@@ -58,13 +60,38 @@ async def test_the_controller_does_not_take_itself_for_a_broker(kafka: Bench) ->
 
 
 async def test_other_settings_than_those_of_brokers_are_named_once(kafka: Bench) -> None:
-    same, other = ("min.insync.replicas", "1"), ("auto.leader.rebalance.enable", "false")
+    same, other = ("delete.topic.enable", "true"), ("auto.leader.rebalance.enable", "false")
     with capture_logs() as logs:
         for broker_id in (1, 2):
             await see(kafka, broker_id, evolve(NEW, of_controllers=(other, same)))
         await see(kafka, 2, evolve(NEW, of_controllers=(same,)))
     [line] = [line for line in logs if "settings" in line]
     assert (line["broker"], line["settings"]) == (1, ["auto.leader.rebalance.enable=false"])
+
+
+async def test_topics_inherit_the_min_isr_of_the_brokers(kafka: Bench) -> None:
+    topic = formats.encode_topic(TopicZnode({0: ReplicaAssignment((2,))}, "AAAAAAAAAAAAAAAAAAAAAQ"))
+    settings = formats.encode_config({"min.insync.replicas": "1"})
+    topics = [Create(paths.topic(name), topic) for name in ("own", "other")]
+    await ensure_paths(kafka.store, [paths.TOPIC_CONFIGS])
+    await kafka.store.multi([Create(paths.topic_config("own"), settings), *topics])
+    await kafka.handle(TopicChange())
+
+    async def counted() -> tuple[int, int, int]:
+        found = await kafka.ask(DescribeClusterRequest(), DescribeClusterResponse)
+        return kafka.context.min_isr("own"), kafka.context.min_isr("other"), found.under_min_isr
+
+    assert await counted() == (1, 1, 0)
+    await see(kafka, 2, evolve(NEW, min_isr=2))
+    assert await counted() == (1, 2, 1)
+    # The first broker counts, if it says anything.
+    await see(kafka, 1, NEW)
+    assert await counted() == (1, 2, 1)
+    await see(kafka, 1, evolve(NEW, min_isr=3))
+    assert await counted() == (1, 3, 1)
+    await kafka.kill(1)
+    await see(kafka, 2, evolve(NEW, min_isr=1))
+    assert await counted() == (1, 1, 0)
 
 
 async def test_brokers_of_later_releases_do_not_need_it(kafka: Bench) -> None:

@@ -15,7 +15,11 @@ from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.messages.alter_partition_request import PartitionData, TopicData
-from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
+from transport.kafka.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from transport.kafka.registration import decode_registration, encode_controller
 from transport.kafka.schema import Message, parse_versions
 from transport.metadata import Listener, ReplicaAssignment, TopicPartition
@@ -107,7 +111,7 @@ async def test_a_broker_tells_the_settings_of_its_file_that_controllers_have(
     controllers: Controllers, store: MemoryStore
 ) -> None:
     told = (
-        DescribeConfigsResourceResult("min.insync.replicas", "2", config_source=4),
+        DescribeConfigsResourceResult("auto.leader.rebalance.enable", "false", config_source=4),
         DescribeConfigsResourceResult("delete.topic.enable", "true", config_source=5),
         # The default of all brokers, which the controller reads from the store.
         DescribeConfigsResourceResult("unclean.leader.election.enable", "true", config_source=3),
@@ -120,9 +124,44 @@ async def test_a_broker_tells_the_settings_of_its_file_that_controllers_have(
             await until(lambda: service.office is not None and 1 in service.office.context.kafka.releases)
             assert service.office is not None
             release = service.office.context.kafka.releases[1]
-    assert release.of_controllers == (("delete.topic.enable", "true"), ("min.insync.replicas", "2"))
+    assert release.of_controllers == (("auto.leader.rebalance.enable", "false"), ("delete.topic.enable", "true"))
     [line] = [line for line in logs if line["event"].startswith("a broker has other settings")]
-    assert line["settings"] == ["min.insync.replicas=2"]
+    assert line["settings"] == ["auto.leader.rebalance.enable=false"]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (DescribeConfigsResourceResult("min.insync.replicas", "2", config_source=4), 2),
+        (DescribeConfigsResourceResult("min.insync.replicas", "1", config_source=5), 1),
+        (
+            DescribeConfigsResourceResult(
+                "min.insync.replicas",
+                "4",
+                config_source=2,
+                synonyms=(
+                    DescribeConfigsSynonym("min.insync.replicas", "4", 2),
+                    DescribeConfigsSynonym("min.insync.replicas", "3", 3),
+                    DescribeConfigsSynonym("min.insync.replicas", "2", 4),
+                    DescribeConfigsSynonym("min.insync.replicas", "1", 5),
+                ),
+            ),
+            2,
+        ),
+        (DescribeConfigsResourceResult("min.insync.replicas", "4", config_source=3), None),
+        (DescribeConfigsResourceResult("num.network.threads", "4", config_source=4), None),
+    ],
+    ids=["file", "default", "at run time", "at run time alone", "other"],
+)
+async def test_a_broker_tells_the_min_isr_of_its_file(
+    controllers: Controllers, store: MemoryStore, told: DescribeConfigsResourceResult, expected: int | None
+) -> None:
+    said = kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(told,)),))
+    service = await controllers.start_active(**KAFKA)
+    async with scripted_brokers(store, 1, answers={kafka.DescribeConfigsRequest: said}):
+        await until(lambda: service.office is not None and 1 in service.office.context.kafka.releases)
+        assert service.office is not None
+        assert service.office.context.kafka.releases[1].min_isr == expected
 
 
 def is_led(order: object) -> bool:

@@ -8,7 +8,7 @@ from transport.kafka.client import KafkaConnection
 from transport.kafka.messages import DescribeConfigsRequest, DescribeConfigsResponse
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult
-from transport.kafka.releases import ASKED, OF_CONTROLLERS, Release, release_of
+from transport.kafka.releases import ASKED, OF_THE_START, Release, release_of
 from transport.wire.client import REQUEST_TIMEOUT_SECONDS
 from transport.wire.errors import UnsupportedApi
 
@@ -17,6 +17,8 @@ BROKER_RESOURCE: Final = 4
 
 _BEFORE_THE_START: Final = frozenset({4, 5})
 """The sources of values from a broker's file, and of Kafka's defaults."""
+
+_HAS_SYNONYMS: Final = 1
 
 
 async def ask_release(
@@ -35,12 +37,16 @@ async def _ask_settings(connection: KafkaConnection, broker_id: int, seconds: fl
         version = connection.version_of(DescribeConfigsRequest)
     except UnsupportedApi:
         return {}
-    request = DescribeConfigsRequest((DescribeConfigsResource(BROKER_RESOURCE, str(broker_id), ASKED),))
+    wanted = (DescribeConfigsResource(BROKER_RESOURCE, str(broker_id), ASKED),)
+    request = DescribeConfigsRequest(wanted, include_synonyms=version >= _HAS_SYNONYMS)
     answer = await connection.send(request, DescribeConfigsResponse, version, timeout=seconds)
-    configs = [config for result in answer.results for config in result.configs if _counts(config)]
-    return {config.name: config.value for config in configs if config.value is not None}
+    found = {config.name: _value(config) for result in answer.results for config in result.configs}
+    return {name: value for name, value in found.items() if name in ASKED and value is not None}
 
 
-def _counts(config: DescribeConfigsResourceResult) -> bool:
-    """Return whether a setting was asked for, and is not one of controllers that was set at run time for all."""
-    return config.name in ASKED and (config.name not in OF_CONTROLLERS or config.config_source in _BEFORE_THE_START)
+def _value(config: DescribeConfigsResourceResult) -> str | None:
+    """Return the value of a setting that counts; None if there is none, or if the broker does not tell it."""
+    if config.name not in OF_THE_START or config.config_source in _BEFORE_THE_START:
+        return config.value
+    # Synonyms are all values that the setting would have one after the other, the one in effect first.
+    return next((one.value for one in config.synonyms if one.source in _BEFORE_THE_START), None)

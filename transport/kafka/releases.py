@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from attrs import frozen
 
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.kafka.schema import Versions
 
 PROTOCOL: Final = "inter.broker.protocol.version"
@@ -63,12 +64,17 @@ OF_CONTROLLERS: Final = (
     "delete.topic.enable",
     "leader.imbalance.check.interval.seconds",
     "leader.imbalance.per.broker.percentage",
-    "min.insync.replicas",
     "unclean.leader.election.enable",
 )
 """The settings that Kafka's controller takes from the file of its own broker, and ours from its own."""
 
-ASKED: Final = (PROTOCOL, PARTITIONS, REPLICATION_FACTOR, REMOTE_STORAGE, *OF_CONTROLLERS)
+OF_THE_START: Final = (MIN_INSYNC_REPLICAS, *OF_CONTROLLERS)
+"""The settings of which the value in a broker's file is wanted, or else Kafka's default.
+
+What is set at run time for all brokers is in the store.
+"""
+
+ASKED: Final = (PROTOCOL, PARTITIONS, REPLICATION_FACTOR, REMOTE_STORAGE, *OF_THE_START)
 """The settings that a broker is asked for."""
 
 
@@ -88,18 +94,22 @@ class Release:
     topic_defaults: TopicDefaults | None = None
     """None if it does not say."""
 
+    min_isr: int | None = None
+    """Its min.insync.replicas, which topics inherit; None if it does not say."""
+
     of_controllers: tuple[tuple[str, str], ...] = ()
     """The settings that its own controller would have, and their values, as far as it says them."""
 
 
 def release_of(offered: Mapping[int, Versions], settings: Mapping[str, str]) -> Release:
     """Return the release of a broker that offers these versions, by the keys of apis, and says these settings."""
-    proposals = offered.get(_ALTER_PARTITION)
+    proposals, min_isr = offered.get(_ALTER_PARTITION), settings.get(MIN_INSYNC_REPLICAS, "")
     return Release(
         needs_registration=_ALLOCATE_PRODUCER_IDS not in offered,
         needs_epochs=proposals is not None and proposals.last == 0,
         protocol=parse_protocol(settings.get(PROTOCOL, "")),
         topic_defaults=_topic_defaults(settings),
+        min_isr=int(min_isr) if min_isr.isdecimal() else None,
         of_controllers=tuple((name, settings[name]) for name in OF_CONTROLLERS if name in settings),
     )
 
