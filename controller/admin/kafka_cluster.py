@@ -126,7 +126,13 @@ class KafkaCluster:
     # --- nodes --------------------------------------------------------------------------------------------------
 
     async def _describe(self, topics: Sequence[str] | None, deadline: float) -> MetadataResponse:
-        found = await self._ask_any(metadata(topics), deadline)
+        try:
+            found = await self._ask_any(metadata(topics), deadline)
+        except UnsupportedApi as error:
+            # All of Kafka's servers have it but these.
+            raise UnsupportedApi(
+                f"{error}: it is a controller of KRaft, name brokers with --bootstrap-server"
+            ) from None
         self._brokers = {one.id: (one.host, one.port) for one in found.brokers}
         self._controller = None if found.controller is None else found.controller.id
         return found

@@ -197,7 +197,10 @@ async def test_a_broker_that_comes_back_during_moves_is_throttled_until_their_en
             assert process.poll() is None
             assert await trio.to_thread.run_sync(process.wait) == 0
         said = file.with_suffix(".log").read_text()
-        assert "broker 2 does not answer: it is not throttled\n" in said
+        assert (
+            "broker 2 does not answer, and is not throttled: it will be if it is back while this command waits\n"
+            in said
+        )
         assert "broker 2 is back, and is throttled from now on\n" in said
         assert await throttles(shell) == before
         assert not RecordFile(file).path.exists()

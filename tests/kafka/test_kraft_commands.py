@@ -89,9 +89,12 @@ async def until_registered(shell: Shell, count: int) -> None:
 
 @pytest.mark.usefixtures("needs_kraft")
 async def test_one_node_under_kraft(tmp_path: Path) -> None:
-    async with nodes_in(tmp_path, 1) as bootstrap:
-        shell = Shell(bootstrap)
-        await live_on_one(shell, tmp_path)
+    async with kraft_cluster(tmp_path, 1) as cluster:
+        _, _, controller = cluster.nodes[1].settings["listeners"].partition("CONTROLLER://")
+        refusal = await Shell(controller)("topic", "list", fails=True)
+        cure = "it is a controller of KRaft, name brokers with --bootstrap-server"
+        assert refusal == f"Error: {controller} does not offer Metadata: {cure}\n"
+        await live_on_one(Shell(cluster.bootstrap), tmp_path)
 
 
 async def live_on_one(shell: Shell, folder: Path) -> None:

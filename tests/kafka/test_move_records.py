@@ -183,11 +183,44 @@ async def test_a_dead_broker_is_throttled_when_it_is_back_and_gets_its_rate_back
 
         nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
         said = await output(nodes, "execute", "--reassignment-json-file", str(file), "--throttle", "4000")
-    assert "broker 2 does not answer: it is not throttled\n" in said
+    assert "broker 2 does not answer, and is not throttled: it will be if it is back while this command waits\n" in said
     assert "broker 2 is back, and is throttled from now on\n" in said
     assert scene.at_the_end[LEADER_THROTTLED_RATE] == "4000"
     assert settings.of[BROKER, "2"] == own
     assert [settings.of[BROKER, name] for name in ("1", "3")] == [{}, {}]
+    assert not RecordFile(file).path.exists()
+
+
+@pytest.mark.parametrize(
+    ("verb", "said"),
+    [
+        ("verify", "orders-0: complete\n"),
+        ("cancel", "orders-0: refused: No partition reassignment is in progress\n"),
+        ("execute", "orders-0: complete\n"),
+    ],
+)
+async def test_a_broker_that_is_back_loses_its_throttle_by_the_next_command_for_the_plan(
+    verb: str, said: str, tmp_path: Path
+) -> None:
+    file, settings = moves(tmp_path), Settings()
+    RecordFile(file).write(MoveRecord({TP: (2, 1)}, {}, {(3, FOLLOWER_THROTTLED_RATE): RateBefore("77", "4000")}))
+    settings.of[BROKER, "3"][FOLLOWER_THROTTLED_RATE] = "4000"
+    answers: dict[Any, Any] = {
+        kafka.DescribeConfigsRequest: settings.describe,
+        kafka.IncrementalAlterConfigsRequest: settings.alter,
+    }
+
+    def reassign(request: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+        if request.topics[0].partitions[0].replicas is None:
+            return answered(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress")
+        return answered()
+
+    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+        nodes.show("orders", (3, 1))
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        printed = await output(nodes, verb, "--reassignment-json-file", str(file), code=int(verb == "cancel"))
+    assert said in printed
+    assert settings.of[BROKER, "3"] == {FOLLOWER_THROTTLED_RATE: "77"}
     assert not RecordFile(file).path.exists()
 
 

@@ -36,6 +36,7 @@ LOOK_SECONDS: Final = 1.0
 
 _LIFTED: Final = "the throttle of moves that are over was lifted"
 _VERIFY: Final = "`klamm reassignment verify --reassignment-json-file {1}` removes it"
+_LATE: Final = "broker {} does not answer, and is not throttled: it will be if it is back while this command waits"
 _ABSENT: Final = f"broker {{0}} does not answer, and keeps the throttle: {_VERIFY} once it is back"
 _IN_USE: Final = f"broker {{0}} keeps the throttle for other moves: {_VERIFY} once they are over"
 
@@ -59,7 +60,7 @@ async def begin(
     throttling = await plan(keeping.record)
     keeping.keep(throttling.record)
     for broker in throttling.absent:
-        click.echo(f"broker {broker} does not answer: it is not throttled", err=True)
+        click.echo(_LATE.format(broker), err=True)
     await move_throttles.alter(admin, throttling.changes)
     return Latecomers(admin, plan, keeping, set(throttling.absent)) if throttling.absent else None
 
