@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
@@ -274,7 +274,7 @@ def _step(
     data = formats.encode_config(settings)
     write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
     entity = path.removeprefix("/config/")
-    told = evolve(notice, data=formats.encode_config_change(entity))
+    told = replace(notice, data=formats.encode_config_change(entity))
     is_topic = item.resource.type is ConfigResourceType.TOPIC
     exists: tuple[Op, ...] = (Check(paths.topic(item.resource.name), ANY_VERSION),) if is_topic else ()
     if (outgrown := _room_fault(context, data, [*exists, write, told])) is not None:

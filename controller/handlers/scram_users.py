@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.handlers.config_changes import NEXT_NOTICE, unused_notices
 from controller.model.rounds import Rounds, Step, attempt, read, until_none_is_left
@@ -55,6 +55,6 @@ def _step(change: UserChanges, znode: Znode | None, notice: Create) -> Step | Fa
     left = {name: value for name, value in settings.items() if name not in change.removed}
     data = formats.encode_config({**left, **dict(change.added)})
     entity = path.removeprefix("/config/")
-    told = evolve(notice, data=formats.encode_config_change(entity))
+    told = replace(notice, data=formats.encode_config_change(entity))
     log.info("user altered", entity=entity, removed=change.removed, added=[name for name, _ in change.added])
     return Step(writes=(Create(path, data) if znode is None else Set(path, data, znode.stat.version), told))

@@ -98,8 +98,7 @@ class Unlisted(list[str]):
     """The children of a znode whose ACL does not let us list them: always empty, though some may exist."""
 
 
-@frozen
-class Create:
+class Create(Struct, frozen=True, gc=False):
     """Create a znode, whose parent must exist. With `sequence`, ten digits are appended to `path`."""
 
     path: str
@@ -108,8 +107,7 @@ class Create:
     sequence: bool = False
 
 
-@frozen
-class Set:
+class Set(Struct, frozen=True, gc=False):
     """Replace the data of a znode whose dataVersion is `version` (or `ANY_VERSION`)."""
 
     path: str
@@ -117,16 +115,14 @@ class Set:
     version: int
 
 
-@frozen
-class Delete:
+class Delete(Struct, frozen=True, gc=False):
     """Delete a childless znode whose dataVersion is `version` (or `ANY_VERSION`)."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@frozen
-class Check:
+class Check(Struct, frozen=True, gc=False):
     """Refuse the multi unless the znode exists with dataVersion `version`. This fences a controller."""
 
     path: str

@@ -80,7 +80,11 @@ def _encode_string(value: str) -> bytes:
 
 
 def _encode_buffer(value: bytes) -> bytes:
-    return _INT.pack(len(value)) + value
+    return b"".join(_sized(value))
+
+
+def _sized(value: bytes) -> tuple[bytes, bytes]:
+    return _INT.pack(len(value)), value
 
 
 _READ, _ALL = 0b00001, 0b11111
@@ -203,7 +207,12 @@ class Multi:
 
     def serialize(self) -> bytes:
         """Encode the request's body."""
-        return b"".join([*(_encode_op(op, self.acl) for op in self.ops), _END])
+        parts: list[bytes] = []
+        for op in self.ops:
+            header, encode = _ENCODERS[type(op)]
+            parts += (header, *encode(op, self.acl))
+        parts.append(_END)
+        return b"".join(parts)
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Committed | RefusedOp]:
         """Decode the reply's body, which begins at `offset`.
@@ -266,8 +275,8 @@ def weight_of(ops: Iterable[Op]) -> int:
 
 def op_bytes(op: Op) -> int:
     """Return an upper bound of the size of an operation in a multi, in bytes."""
-    data = op.data if isinstance(op, Create | Set) else b""
-    return _OP_BYTES + len(op.path.encode()) + len(data)
+    size = len(op.path) if op.path.isascii() else len(op.path.encode())
+    return _OP_BYTES + size + (len(op.data) if isinstance(op, (Create, Set)) else 0)
 
 
 def _is_valid(op: Op) -> bool:
@@ -291,30 +300,25 @@ def _encode_strings(values: Sequence[str]) -> bytes:
     return _INT.pack(len(values)) + b"".join(map(_encode_string, values))
 
 
-def _encode_create(op: Create, acl: Callable[[str], bytes]) -> bytes:
+def _encode_create(op: Create, acl: Callable[[str], bytes]) -> tuple[bytes, ...]:
     flags = op.ephemeral | op.sequence << 1
-    return b"".join((_encode_string(op.path), _encode_buffer(op.data), acl(op.path), _INT.pack(flags)))
+    return (*_sized(op.path.encode()), *_sized(op.data), acl(op.path), _INT.pack(flags))
 
 
-def _encode_set(op: Set, _: object) -> bytes:
-    return _encode_string(op.path) + _encode_buffer(op.data) + _INT.pack(op.version)
+def _encode_set(op: Set, _: object) -> tuple[bytes, ...]:
+    return (*_sized(op.path.encode()), *_sized(op.data), _INT.pack(op.version))
 
 
-def _encode_versioned(op: Delete | Check, _: object) -> bytes:
-    return _encode_string(op.path) + _INT.pack(op.version)
+def _encode_versioned(op: Delete | Check, _: object) -> tuple[bytes, ...]:
+    return (*_sized(op.path.encode()), _INT.pack(op.version))
 
 
-_ENCODERS: Final[dict[type[Op], tuple[bytes, Callable[..., bytes]]]] = {
+_ENCODERS: Final[dict[type[Op], tuple[bytes, Callable[..., tuple[bytes, ...]]]]] = {
     Create: (_OP_HEADER.pack(_CREATE2, 0, -1), _encode_create),
     Set: (_OP_HEADER.pack(_SET_DATA, 0, -1), _encode_set),
     Delete: (_OP_HEADER.pack(_DELETE, 0, -1), _encode_versioned),
     Check: (_OP_HEADER.pack(_CHECK, 0, -1), _encode_versioned),
 }
-
-
-def _encode_op(op: Op, acl: Callable[[str], bytes]) -> bytes:
-    header, encode = _ENCODERS[type(op)]
-    return header + encode(op, acl)
 
 
 def _read_string(buffer: bytes, offset: int) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 
 from transport.store.acls import Acl, GetAcl
 from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
@@ -105,7 +105,7 @@ class ZooKeeperStore:
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Apply all of `ops` or none; see `MetadataStore.multi`."""
         require_sendable(ops, self._limits)
-        full = [evolve(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
+        full = [replace(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
         (outcome,) = await self._request(Multi(full, self._acl))
         if isinstance(outcome, RefusedOp):
             raise _conflict(ops[outcome.index].path, outcome)
