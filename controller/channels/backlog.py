@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from attrs import define, field, frozen
 from msgspec.structs import replace
 
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,
@@ -102,7 +102,7 @@ class BrokerBacklog:
     _topics: tuple[tuple[str, str], ...] | None = field(default=None, init=False)
     """All topics, sent with the next UpdateMetadata: its states arrived after the list or agree with it."""
 
-    _leader_and_isr: dict[Key, TellLeaderAndIsr] = field(factory=dict, init=False)
+    _leader_and_isr: dict[Key, LeaderAndIsrPartition] = field(factory=dict, init=False)
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
     _gone: dict[Key, PartitionState] = field(factory=dict, init=False)
     """The first deletion of a topic that was recreated under its name. The broker may know the deleted topic, and if
@@ -132,8 +132,11 @@ class BrokerBacklog:
     def add(self, publication: Publication | Newest) -> None:
         """Merge a publication into the waiting entries."""
         match publication:
-            case TellLeaderAndIsr():
-                self._add_leader_and_isr(publication)
+            case TellLeaderAndIsr(state=state, is_new=is_new):
+                self._add_leader_and_isr(state, is_new)
+            case TellLeaderships(states=told, is_new=is_new):
+                for state in told:
+                    self._add_leader_and_isr(state, is_new)
             case Newest(states=states):
                 self._add_states(states)
             case TellMetadata():
@@ -181,10 +184,8 @@ class BrokerBacklog:
         told = _take_out(self._leader_and_isr, self.max_partitions, {key for key, _ in self._first_stops})
         if not told:
             return None
-        items = tuple([LeaderAndIsrPartition(item.state, item.is_new) for item in told])
-        return LeaderAndIsrRequest(
-            self.controller.id, self.controller_epoch, self.broker_epoch, items, next(self.numbers)
-        )
+        epochs = self.controller_epoch, self.broker_epoch
+        return LeaderAndIsrRequest(self.controller.id, *epochs, tuple(told), next(self.numbers))
 
     def _take_metadata(self) -> Request[object] | None:
         states = _take_out(self._gone, self.max_partitions)
@@ -200,8 +201,7 @@ class BrokerBacklog:
 
     # --- merging ------------------------------------------------------------------------------------------------
 
-    def _add_leader_and_isr(self, told: TellLeaderAndIsr) -> None:
-        state = told.state
+    def _add_leader_and_isr(self, state: PartitionState, is_new: bool) -> None:  # noqa: FBT001 - called in bulk
         key = state.topic, state.partition
         # A newer LeaderAndIsr supersedes waiting stops of its partition, except deletions, which are sent first.
         if self._stops:
@@ -209,8 +209,8 @@ class BrokerBacklog:
             self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
         waiting = self._leader_and_isr.get(key)
         if waiting is not None and waiting.state.topic_id == state.topic_id:
-            told = TellLeaderAndIsr(told.brokers, _newer(waiting.state, state), told.is_new or waiting.is_new)
-        self._leader_and_isr[key] = told
+            state, is_new = _newer(waiting.state, state), is_new or waiting.is_new
+        self._leader_and_isr[key] = LeaderAndIsrPartition(state, is_new)
 
     def _add_metadata(self, told: TellMetadata) -> None:
         if told.live_brokers is not None:

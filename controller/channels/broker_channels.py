@@ -18,7 +18,7 @@ from controller.channels.backlog import BrokerBacklog, Newest
 from controller.channels.sendable import without_faults
 from controller.config import ControllerConfig
 from controller.model.facts import BrokerGone, BrokerRegistered
-from controller.model.rounds import Publication, TellMetadata
+from controller.model.rounds import Publication, TellLeaderships, TellMetadata
 from transport.errors import ApiError
 from transport.host import Host
 from transport.kafka.channel import BrokerConnection, encode_order
@@ -129,6 +129,9 @@ def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int,
     brokers: tuple[int, ...] | None = None
     states: list[PartitionState] = []
     for publication in publications:
+        if isinstance(publication, TellLeaderships):
+            yield from _by_broker(publication)
+            continue
         if not isinstance(publication, TellMetadata):
             yield publication.brokers, publication
             continue
@@ -142,6 +145,15 @@ def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int,
         states += publication.partitions
     if states:
         yield brokers, Newest.of(states)
+
+
+def _by_broker(told: TellLeaderships) -> Iterator[tuple[tuple[int, ...], TellLeaderships]]:
+    states: dict[int, list[PartitionState]] = {}
+    for brokers, state in zip(told.recipients, told.states, strict=True):
+        for broker_id in brokers:
+            states.setdefault(broker_id, []).append(state)
+    for broker_id, each in states.items():
+        yield (broker_id,), TellLeaderships([(broker_id,)] * len(each), each, told.is_new)
 
 
 def _mend(broker: BrokerRegistration, request: Request[object], fault: Exception) -> Request[object] | None:

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from controller.handlers import configs
 from controller.model import elections
+from controller.model.alike import Alike
+from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, ReplicasMoved
+from controller.model.facts import Fact, LeadershipWritten, PartitionMoved
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -27,7 +29,7 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
-from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from controller.model.state_machines import PartitionPhase
 from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -41,7 +43,7 @@ class ControllerMoved(Exception):
     """Another controller has been elected, so this one must stop acting."""
 
 
-Decide = Callable[[Sequence[TopicPartition]], list[Step]]
+Decide = Callable[[Sequence[TopicPartition]], Sequence[Step]]
 
 
 def write_leadership(
@@ -283,22 +285,35 @@ def elect(
     In the topics in `unclean`, a replica outside the ISR may lead if no member of it can.
     """
 
-    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        result = elections.elect(candidates(context, pending, unclean), strategy, context.epoch)
-        for candidate in result.failed:
-            replicas, online, isr = candidate.replicas, candidate.online, candidate.leadership.isr
-            log.warning("no leader elected", partition=str(candidate.tp), replicas=replicas, online=online, isr=isr)
-        return [_election_step(context, elected) for elected in result.elected]
+    def choose(tp: TopicPartition) -> elections.Choice | None:
+        return strategy(candidate(context, tp, context.assignment(tp).replicas, unclean))
+
+    def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
+        choice_of = Alike(context, choose, lambda tp: tp.topic in unclean)
+        steps = LeadershipSteps(context)
+        for tp in pending:
+            choice = choice_of(tp)
+            if choice is None:
+                _log_failure(context, tp)
+            else:
+                steps.add(tp, _elected(context, tp, choice), choice)
+        return steps
 
     yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
 
 
-def _election_step(context: ControllerContext, elected: elections.Elected) -> Step:
-    tp, new = elected.tp, elected.leadership
-    if elected.is_unclean:
+def _log_failure(context: ControllerContext, tp: TopicPartition) -> None:
+    replicas, isr = context.assignment(tp).replicas, context.leadership[tp].isr
+    online = context.online(tp, replicas)
+    log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
+
+
+def _elected(context: ControllerContext, tp: TopicPartition, choice: elections.Choice) -> LeaderAndIsr:
+    before = context.leadership[tp]
+    if choice.leader not in before.isr:
         text = "unclean election: records that only the ISR had are lost, check the brokers that held them"
-        log.error(text, partition=str(tp), leader=new.leader, isr=context.leadership[tp].isr)
-    return leadership_step(tp, new, tell(context, tp, new, elected.recipients))
+        log.error(text, partition=str(tp), leader=choice.leader, isr=before.isr)
+    return elections.led_by(choice, before, context.epoch)
 
 
 def candidates(
@@ -345,22 +360,30 @@ def take_offline(
     Partitions in `told` are published only if their leadership changes again.
     """
 
-    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        return [_shrink(context, tp, gone, is_told=tp in told) for tp in pending]
+    def choose(tp: TopicPartition) -> elections.Choice:
+        return _shrink(context, tp, gone, is_told=tp in told)
+
+    def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
+        choice_of = Alike(context, choose, told.__contains__)
+        steps = LeadershipSteps(context)
+        for tp in pending:
+            choice, before = choice_of(tp), context.leadership[tp]
+            after = elections.next_epoch(before, context.epoch, leader=choice.leader, isr=choice.isr)
+            steps.add(tp, after if choice.is_change else before, choice)
+        return steps
 
     yield from write_leadership(context, "shrink", [tp for tp in tps if tp in context.leadership], decide)
 
 
-def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], *, is_told: bool) -> Step:
+def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], *, is_told: bool) -> elections.Choice:
     replicas = context.assignment(tp).replicas
-    leaving = tuple([r for r in replicas if r in gone])
-    moved = ReplicasMoved(tp, context.existing(tp, leaving), ReplicaPhase.OFFLINE)
-    alive = [r for r in leaving if r in context.brokers]
-    shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
-    stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()
+    leaving = tuple(r for r in replicas if r in gone)
+    alive = tuple(r for r in leaving if r in context.brokers)
+    before = context.leadership[tp]
+    shrunk = elections.without_replicas(before, gone, context.epoch)
     if shrunk is None:
         # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
-        news = () if is_told else (TellMetadata(None, (context.describe(tp),)),)
-        return Step((tp,), facts=(moved,), publications=(*news, *stops))
-    others = [r for r in replicas if r not in gone]
-    return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), moved)
+        is_news = not is_told
+        return elections.Choice(before.leader, before.isr, (), leaving, alive, is_change=False, is_news=is_news)
+    others = tuple(r for r in replicas if r not in gone)
+    return elections.Choice(shrunk.leader, shrunk.isr, others, leaving, alive)

@@ -20,7 +20,13 @@ from controller.model.facts import Fact, Replica
 from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.replica_phases import ReplicaPhases
-from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
+from controller.model.state_machines import (
+    PARTITION_TRANSITIONS,
+    REPLICA_TRANSITIONS,
+    PartitionPhase,
+    ReplicaPhase,
+    move_all,
+)
 from controller.model.topic_ids import TopicIds
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState
@@ -214,6 +220,8 @@ class ControllerContext:
                 self._replicas_moved(fact)
             case facts.PartitionFound():
                 self._partition_found(fact)
+            case facts.LeadershipsWritten() | facts.PartitionsMoved() | facts.ReplicasOfBrokerMoved():
+                self._many_changed(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
                 self._broker_changed(fact)
             case facts.TopicWritten() | facts.TopicClosed() | facts.TopicGone():
@@ -375,6 +383,18 @@ class ControllerContext:
             log.error("illegal partition transition", partition=str(fact.tp), before=before.value, to=fact.phase.value)
             return
         self.partition_phases[fact.tp] = fact.phase
+
+    def _many_changed(self, fact: facts.ManyFacts) -> None:
+        if isinstance(fact, facts.LeadershipsWritten):
+            self.leadership.update(zip(fact.tps, fact.leaderships, strict=True))
+        elif not self._have_moved(fact):
+            for each in fact.each():
+                self.apply(each)
+
+    def _have_moved(self, fact: facts.PartitionsMoved | facts.ReplicasOfBrokerMoved) -> bool:
+        if isinstance(fact, facts.PartitionsMoved):
+            return move_all(PARTITION_TRANSITIONS, self.partition_phases, fact.tps, fact.phase)
+        return not self.deletions and self.replica_phases.move_all(fact.tps, fact.broker_id, fact.phase)
 
     def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
         if isinstance(fact, facts.ReplicaMoved):

@@ -41,11 +41,21 @@ class Candidate:
 
 @frozen
 class Choice:
-    """A leader, its initial ISR, and the replicas to notify."""
+    """A leader, its initial ISR, and the replicas to notify.
+
+    `gone` are the replicas that go Offline, and `stopped` those of them that are told to stop.
+    """
 
     leader: int
     isr: tuple[int, ...]
     recipients: tuple[int, ...]
+    gone: tuple[int, ...] = ()
+    stopped: tuple[int, ...] = ()
+    is_change: bool = True
+    """Whether the leader or the ISR is another one than before."""
+
+    is_news: bool = True
+    """Whether brokers' metadata is another than before."""
 
 
 @frozen
@@ -129,11 +139,16 @@ def elect(candidates: Iterable[Candidate], strategy: Strategy, controller_epoch:
 
 
 def _elected(candidate: Candidate, choice: Choice, controller_epoch: int) -> Elected:
-    is_unclean = choice.leader not in candidate.leadership.isr
-    leadership = next_epoch(candidate.leadership, controller_epoch, leader=choice.leader, isr=choice.isr)
-    if is_unclean:
-        leadership = replace(leadership, leader_recovery_state=LeaderRecoveryState.RECOVERING)
-    return Elected(candidate.tp, leadership, choice.recipients, is_unclean)
+    leadership = led_by(choice, candidate.leadership, controller_epoch)
+    return Elected(candidate.tp, leadership, choice.recipients, choice.leader not in candidate.leadership.isr)
+
+
+def led_by(choice: Choice, current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
+    """Return the leadership after an election, which `current` precedes."""
+    leadership = next_epoch(current, controller_epoch, leader=choice.leader, isr=choice.isr)
+    if choice.leader in current.isr:
+        return leadership
+    return replace(leadership, leader_recovery_state=LeaderRecoveryState.RECOVERING)
 
 
 def initial(online: tuple[int, ...], controller_epoch: int) -> LeaderAndIsr | None:

@@ -7,6 +7,7 @@ committed and never runs ahead of the store.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
@@ -117,6 +118,43 @@ class ReplicasMoved:
     tp: TopicPartition
     brokers: tuple[int, ...]
     phase: ReplicaPhase
+
+
+@frozen
+class LeadershipsWritten:
+    """The state znodes of many partitions have these contents."""
+
+    tps: Sequence[TopicPartition]
+    leaderships: Sequence[LeaderAndIsr]
+
+    def each(self) -> Iterator[LeadershipWritten]:
+        """Yield the fact about each partition."""
+        yield from map(LeadershipWritten, self.tps, self.leaderships)
+
+
+@frozen
+class PartitionsMoved:
+    """Many partitions enter a state of their state machine."""
+
+    tps: Sequence[TopicPartition]
+    phase: PartitionPhase
+
+    def each(self) -> Iterator[PartitionMoved]:
+        """Yield the fact about each partition."""
+        return (PartitionMoved(tp, self.phase) for tp in self.tps)
+
+
+@frozen
+class ReplicasOfBrokerMoved:
+    """The replicas of many partitions on one broker enter a state of their state machine."""
+
+    broker_id: int
+    tps: Sequence[TopicPartition]
+    phase: ReplicaPhase
+
+    def each(self) -> Iterator[ReplicaMoved]:
+        """Yield the fact about each replica."""
+        return (ReplicaMoved((tp, self.broker_id), self.phase) for tp in self.tps)
 
 
 @frozen
@@ -232,6 +270,7 @@ PartitionFact = LeadershipWritten | PartitionMoved | PartitionFound
 ReplicaFact = ReplicaMoved | ReplicasMoved
 LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
+ManyFacts = LeadershipsWritten | PartitionsMoved | ReplicasOfBrokerMoved
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
 Fact = (
     BrokerFact
@@ -240,10 +279,20 @@ Fact = (
     | ConfigChangesSeen
     | PartitionFact
     | ReplicaFact
+    | ManyFacts
     | LogDirFact
     | StrayFact
     | KafkaFact
 )
+
+
+def leaderships_in(applied: Iterable[Fact]) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
+    """Yield the leaderships that were written, by partition."""
+    for fact in applied:
+        if isinstance(fact, LeadershipsWritten):
+            yield from zip(fact.tps, fact.leaderships, strict=True)
+        elif isinstance(fact, LeadershipWritten):
+            yield fact.tp, fact.leadership
 
 
 def words(kind: type[Fact]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Publication, TellLeaderAndIsr
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships
 from transport.metadata import Stray, TopicPartition
 
 
@@ -25,7 +25,10 @@ def without_waiting(context: ControllerContext, publications: Sequence[Publicati
             return item
         return evolve(item, brokers=tuple(id_ for id_ in item.brokers if (item.state.tp, id_) not in waiting))
 
-    return [permitted(item) for item in publications] if waiting else publications
+    if not waiting:
+        return publications
+    each = (each for item in publications for each in (item.each() if isinstance(item, TellLeaderships) else (item,)))
+    return list(map(permitted, each))
 
 
 def that_wait(context: ControllerContext) -> list[tuple[TopicPartition, int]]:

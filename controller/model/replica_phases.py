@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 
 from controller.model.facts import Replica
-from controller.model.state_machines import ReplicaPhase
+from controller.model.state_machines import REPLICA_TRANSITIONS, ReplicaPhase, move_all
 from transport.metadata import TopicPartition
 
 
@@ -18,6 +18,10 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
     def __getitem__(self, replica: Replica) -> ReplicaPhase:
         tp, broker_id = replica
         return self._by_broker[broker_id][tp]
+
+    def move_all(self, tps: Sequence[TopicPartition], broker_id: int, phase: ReplicaPhase) -> bool:
+        """Let replicas on a broker enter a state; return False, and change nothing, if one of them may not."""
+        return move_all(REPLICA_TRANSITIONS, self._by_broker.setdefault(broker_id, {}), tps, phase)
 
     def __setitem__(self, replica: Replica, phase: ReplicaPhase) -> None:
         tp, broker_id = replica

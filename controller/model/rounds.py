@@ -9,7 +9,7 @@ decide again on refused steps with `until_none_is_left`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Final, TypeVar, cast
 
 from attrs import frozen
@@ -40,6 +40,20 @@ class TellLeaderAndIsr:
 
 
 @frozen
+class TellLeaderships:
+    """Tell brokers to lead or follow many partitions: those in `recipients[i]` are told `states[i]`."""
+
+    recipients: Sequence[tuple[int, ...]]
+    states: Sequence[PartitionState]
+    is_new: bool = False
+
+    def each(self) -> Iterator[TellLeaderAndIsr]:
+        """Yield what is told of each partition."""
+        for brokers, state in zip(self.recipients, self.states, strict=True):
+            yield TellLeaderAndIsr(brokers, state, self.is_new)
+
+
+@frozen
 class TellStopReplica:
     """Tell brokers to stop a replica, perhaps to delete it."""
 
@@ -60,7 +74,7 @@ class TellMetadata:
     topics: tuple[tuple[str, str], ...] | None = None
 
 
-Publication = TellLeaderAndIsr | TellStopReplica | TellMetadata
+Publication = TellLeaderAndIsr | TellLeaderships | TellStopReplica | TellMetadata
 
 
 @frozen
@@ -105,7 +119,7 @@ class Change:
     """A named round's decision; answered by its ChangeOutcome."""
 
     round: str
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
 
 
 @frozen
@@ -172,7 +186,7 @@ def attempt(name: str, steps: Sequence[Step]) -> Rounds[ChangeOutcome]:
     """Commit, apply and publish `steps` as the round `name`; return the steps that were not committed."""
     if not steps:
         return ChangeOutcome()
-    return cast("ChangeOutcome", (yield Change(name, tuple(steps))))
+    return cast("ChangeOutcome", (yield Change(name, steps)))
 
 
 def until_none_is_left(

@@ -9,9 +9,12 @@ The handlers decide what a transition writes and sends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
+
+Phase = TypeVar("Phase", bound=Enum)
+Subject = TypeVar("Subject", bound=Hashable)
 
 
 class PartitionPhase(Enum):
@@ -59,3 +62,17 @@ REPLICA_TRANSITIONS: Final[Mapping[ReplicaPhase, frozenset[ReplicaPhase]]] = {
     ReplicaPhase.DELETION_SUCCESSFUL: frozenset({ReplicaPhase.NON_EXISTENT}),
     ReplicaPhase.DELETION_INELIGIBLE: frozenset({ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE}),
 }
+
+
+def move_all(
+    transitions: Mapping[Phase, frozenset[Phase]],
+    phases: MutableMapping[Subject, Phase],
+    subjects: Sequence[Subject],
+    phase: Phase,
+) -> bool:
+    """Let subjects that have a state enter another; return False, and change nothing, if one of them may not."""
+    before = {id(state): state for state in map(phases.get, subjects)}
+    if not all(state is not None and phase in transitions[state] for state in before.values()):
+        return False
+    phases.update(dict.fromkeys(subjects, phase))
+    return True

@@ -9,12 +9,12 @@ from attrs import define, field
 from actors.histogram import Histogram
 from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
-from controller.model import facts
 from controller.model.context import ControllerContext
+from controller.model.facts import leaderships_in
 from controller.monitoring.controller_states import ControllerState, state_of
 from controller.monitoring.partition_counts import PartitionCounts
 from controller.observation.instruments import Application, Instrument
-from transport.metadata import NO_LEADER
+from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreEvent
 from transport.store.timed import TimedStore
 
@@ -63,7 +63,8 @@ class Measurements(Instrument):
             return
         self.partitions.note(application.facts())
         if application.zxid is not None:
-            self.unclean_elections += sum(_is_unclean(context, fact) for fact in application.facts())
+            written = leaderships_in(application.facts())
+            self.unclean_elections += sum(_is_unclean(context, tp, leadership) for tp, leadership in written)
 
     def session_changed(self, event: StoreEvent) -> None:
         """Count the state changes of the session."""
@@ -78,8 +79,6 @@ def measured(store: MetadataStore, measurements: Measurements) -> MetadataStore:
     return TimedStore(store, measurements.store_requests.observe)
 
 
-def _is_unclean(context: ControllerContext, fact: facts.Fact) -> bool:
-    if not isinstance(fact, facts.LeadershipWritten) or fact.leadership.leader == NO_LEADER:
-        return False
-    before = context.leadership.get(fact.tp)
-    return before is not None and fact.leadership.leader not in before.isr
+def _is_unclean(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> bool:
+    before = context.leadership.get(tp)
+    return before is not None and leadership.leader not in (NO_LEADER, *before.isr)

@@ -17,6 +17,7 @@ from controller.model.notable import KINDS, Notable, judge
 from transport.metadata import TopicPartition
 
 _ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound)
+_ABOUT_MANY: Final = (facts.LeadershipsWritten, facts.PartitionsMoved)
 
 
 @define
@@ -37,6 +38,8 @@ class PartitionCounts:
         for fact in applied:
             if isinstance(fact, _ABOUT_ONE):
                 self._changed[fact.tp] = None
+            elif isinstance(fact, _ABOUT_MANY):
+                self._changed.update(dict.fromkeys(fact.tps))
             else:
                 self._changed.update(dict.fromkeys(self._named(fact)))
 

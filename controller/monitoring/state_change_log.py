@@ -57,7 +57,7 @@ class StateChangeLog(Instrument):
             "zxid": application.zxid,
         }
         changes = _Changes(context)
-        lines = ({"time": time, **line, **cause} for fact in application.facts() for line in changes.of(fact))
+        lines = ({"time": time, **line, **cause} for fact in application.single_facts() for line in changes.of(fact))
         while block := [orjson.dumps(line).decode() for line in islice(lines, LINES_AT_ONCE)]:
             self.write("\n".join(block))
 

@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar, assert_never
 import trio
 from attrs import define, field
 
+from controller.model.batches import Batch, batch_of
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.namesakes import without_waiting
@@ -23,7 +24,6 @@ from controller.model.rounds import Change, ChangeOutcome, Children, Effect, Loa
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.log import get_logger
-from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.chunks import plan_chunks
 from transport.store.commit import commit_chunk
@@ -87,31 +87,32 @@ class RoundRunner:
             case Change():
                 return await self._change(effect)
             case Loaded():
-                self._commit_seen("loaded", effect.zxid, (effect.tp,))
+                found = Batch(self.context, [Step((effect.tp,))])
+                self._commit_seen("loaded", effect.zxid, found)
                 return None
             case _:
                 assert_never(effect)
 
     async def _change(self, change: Change) -> ChangeOutcome:
-        subjects = tuple(tp for step in change.steps for tp in step.subjects)
-        self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects, self._event_id))
+        steps = batch_of(self.context, change.steps)
+        decided = DecidedRound(self._event, change.round, self.context.epoch, steps.subjects, self._event_id)
+        self.observer.decided(decided)
+        unwritten, written = _parted(steps)
         # Steps without writes have nothing to wait for.
-        unwritten = [step for step in change.steps if not step.writes]
         self._apply(change.round, unwritten)
-        self._publish(change.round, unwritten)
-        steps = [step for step in change.steps if step.writes]
+        self._publish(change.round, [unwritten])
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []
         rejected: list[Step] = []
-        unpublished: list[Step] = []
+        unpublished: list[Batch] = []
         most = self.context.config.request_limits.chunk
-        for chunk in plan_chunks([step.writes for step in steps], max_bytes=most):
-            members = [steps[i] for i in chunk]
-            result = await commit_chunk(self.store, [step.writes for step in members], fence)
-            committed = [members[i] for i in result.committed]
+        for chunk in plan_chunks(written.groups, max_bytes=most):
+            members = written.only(chunk)
+            result = await commit_chunk(self.store, members.groups, fence)
+            committed = members.only(result.committed)
             self._apply(change.round, committed, result.zxid)
-            unpublished += committed
-            if len(unpublished) >= PUBLISHED_TOGETHER:
+            unpublished.append(committed)
+            if sum(map(len, unpublished)) >= PUBLISHED_TOGETHER:
                 self._publish(change.round, unpublished)
                 unpublished = []
             refused += [members[i] for i in result.conflicts]
@@ -121,32 +122,39 @@ class RoundRunner:
         await trio.lowlevel.checkpoint()
         return ChangeOutcome(tuple(refused), tuple(rejected))
 
-    def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
+    def _apply(self, name: str, steps: Batch, zxid: int | None = None) -> None:
         self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
         apply = self.context.apply
-        for step in steps:
-            for fact in step.facts:
-                apply(fact)
-                if isinstance(fact, (BrokerRegistered, BrokerGone)):
-                    self.channels.follow(fact)
+        for fact in steps.facts():
+            apply(fact)
+            if isinstance(fact, (BrokerRegistered, BrokerGone)):
+                self.channels.follow(fact)
         if zxid is not None:
-            self._commit_seen(name, zxid, tuple(tp for step in steps for tp in step.subjects))
+            self._commit_seen(name, zxid, steps)
 
-    def _publish(self, name: str, steps: Sequence[Step]) -> None:
-        publications = [publication for step in steps for publication in step.publications]
+    def _publish(self, name: str, batches: Sequence[Batch]) -> None:
+        publications = [publication for steps in batches for publication in steps.publications()]
         if publications:
             self.channels.publish(without_waiting(self.context, publications))
-            subjects = tuple(tp for step in steps for tp in step.subjects)
+            subjects = tuple([tp for steps in batches for tp in steps.subjects])
             published = PublishedRound(self._event, name, self.context.epoch, subjects, self._event_id)
             self.observer.published(published)
 
-    def _commit_seen(self, name: str, zxid: int, subjects: tuple[TopicPartition, ...]) -> None:
+    def _commit_seen(self, name: str, zxid: int, steps: Batch) -> None:
         context = self.context
-        partitions = tuple(context.describe(tp) for tp in subjects if tp in context.leadership)
-        topics = dict.fromkeys(tp.topic for tp in subjects if tp.topic in context.topics)
-        versions = tuple((name, context.topics[name].version) for name in topics)
-        committed = CommittedRound(self._event, name, context.epoch, zxid, partitions, versions, self._event_id)
+        topics = dict.fromkeys([tp.topic for tp in steps.subjects])
+        versions = tuple((name, context.topics[name].version) for name in topics if name in context.topics)
+        committed = CommittedRound(
+            self._event, name, context.epoch, zxid, tuple(steps.states()), versions, self._event_id
+        )
         self.observer.committed(committed)
+
+
+def _parted(steps: Batch) -> tuple[Batch, Batch]:
+    """Return the steps without writes, and those with some."""
+    unwritten = [i for i, group in enumerate(steps.groups) if not group]
+    written = [i for i, group in enumerate(steps.groups) if group]
+    return steps.only(unwritten), steps.only(written)
 
 
 @contextmanager

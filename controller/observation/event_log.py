@@ -17,11 +17,11 @@ from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
 from controller.model import facts
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, words
+from controller.model.facts import Fact, leaderships_in, words
 from controller.model.state_machines import PartitionPhase
 from controller.observation.instruments import Application, Instrument
 from transport.log import get_logger
-from transport.metadata import LeaderAndIsr
+from transport.metadata import TopicPartition
 
 log = get_logger(__name__)
 
@@ -29,9 +29,12 @@ _BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
 _TOLD_APART: Final = _BROKERS | {
     facts.ConfigChangesSeen,  # records a read, not a change
     facts.LeadershipWritten,
+    facts.LeadershipsWritten,
     facts.PartitionMoved,
+    facts.PartitionsMoved,
     facts.PartitionFound,
     facts.ReplicasMoved,
+    facts.ReplicasOfBrokerMoved,
 }
 _PHASES: Final = {
     PartitionPhase.NEW: "partitions_new",
@@ -123,16 +126,13 @@ def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
     counts = Counter(
         {_FACTS.get(kind) or words(kind).replace(" ", "_"): n for kind, n in kinds.items() if kind not in _TOLD_APART}
     )
-    if facts.LeadershipWritten in kinds:
-        counts.update(_leadership_counts(context, (f for f in applied if isinstance(f, facts.LeadershipWritten))))
-    if facts.PartitionMoved in kinds:
-        last = {f.tp: f.phase for f in applied if isinstance(f, facts.PartitionMoved)}
-        known = context.partition_phases
-        counts.update(_PHASES[phase] for tp, phase in last.items() if known.get(tp) is not phase)
+    counts.update(_leadership_counts(context, applied))
+    known = context.partition_phases
+    counts.update(_PHASES[phase] for tp, phase in _last_phases(applied).items() if known.get(tp) is not phase)
     if facts.PartitionFound in kinds:
         counts.update(_found_counts([f for f in applied if isinstance(f, facts.PartitionFound)]))
-    if facts.ReplicasMoved in kinds:
-        counts["replicas"] += sum(len(f.brokers) for f in applied if isinstance(f, facts.ReplicasMoved))
+    if replicas := sum(map(_replicas_in, applied)):
+        counts["replicas"] += replicas
     return counts
 
 
@@ -143,10 +143,26 @@ def _found_counts(found: Sequence[facts.PartitionFound]) -> Counter[str]:
     return counts
 
 
-def _leadership_counts(context: ControllerContext, written: Iterable[facts.LeadershipWritten]) -> dict[str, int]:
+def _leadership_counts(context: ControllerContext, applied: Iterable[Fact]) -> dict[str, int]:
     leaders = isrs = 0
-    for fact in written:
-        before: LeaderAndIsr | None = context.leadership.get(fact.tp)
-        leaders += before is None or before.leader != fact.leadership.leader
-        isrs += before is None or before.isr != fact.leadership.isr
+    for tp, leadership in leaderships_in(applied):
+        before = context.leadership.get(tp)
+        leaders += before is None or before.leader != leadership.leader
+        isrs += before is None or before.isr != leadership.isr
     return {name: n for name, n in (("leaders", leaders), ("isrs", isrs)) if n}
+
+
+def _last_phases(applied: Iterable[Fact]) -> dict[TopicPartition, PartitionPhase]:
+    last: dict[TopicPartition, PartitionPhase] = {}
+    for fact in applied:
+        if isinstance(fact, facts.PartitionsMoved):
+            last.update(dict.fromkeys(fact.tps, fact.phase))
+        elif isinstance(fact, facts.PartitionMoved):
+            last[fact.tp] = fact.phase
+    return last
+
+
+def _replicas_in(fact: Fact) -> int:
+    if isinstance(fact, facts.ReplicasMoved):
+        return len(fact.brokers)
+    return len(fact.tps) if isinstance(fact, facts.ReplicasOfBrokerMoved) else 0

@@ -12,9 +12,9 @@ from attrs import frozen
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
+from controller.model.batches import Batch
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact
-from controller.model.rounds import Step
+from controller.model.facts import Fact, ManyFacts
 from controller.observation.observer import fan_out
 
 
@@ -26,12 +26,19 @@ class Application:
     event: str
     round: str
     zxid: int | None
-    steps: Sequence[Step]
+    steps: Batch
 
     def facts(self) -> Iterator[Fact]:
-        """Yield the facts in the order in which they are applied."""
-        for step in self.steps:
-            yield from step.facts
+        """Yield the facts in the order in which they are applied; some are about many partitions."""
+        yield from self.steps.facts()
+
+    def single_facts(self) -> Iterator[Fact]:
+        """Yield a fact about each partition and replica."""
+        for fact in self.facts():
+            if isinstance(fact, ManyFacts):
+                yield from fact.each()
+            else:
+                yield fact
 
 
 class Instrument:

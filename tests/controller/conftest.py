@@ -7,7 +7,7 @@ keeps the invariants of a partition's leadership.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import pytest
@@ -18,7 +18,14 @@ from controller.events import BrokerChange, ControllerEvent, RequestEvent
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
-from controller.model.rounds import Publication, Rounds, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import (
+    Publication,
+    Rounds,
+    TellLeaderAndIsr,
+    TellLeaderships,
+    TellMetadata,
+    TellStopReplica,
+)
 from controller.node import dispatch
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer, PublishedRound
@@ -52,6 +59,7 @@ from transport.store.protocol import Create, Delete, Set, Znode, ensure_paths
 
 T = TypeVar("T")
 R = TypeVar("R")
+Single = TellLeaderAndIsr | TellMetadata | TellStopReplica
 
 ENDPOINT = BrokerEndpoint(1001, "127.0.0.1", 1)
 HOST = Host(lambda: 0, random.Random(1))
@@ -68,7 +76,7 @@ class Recorder:
     """Takes the part of channels and observer, and remembers."""
 
     zookeeper: MemoryZooKeeper
-    published: list[Publication] = field(factory=list)
+    published: list[Single] = field(factory=list)
     commits: list[CommittedRound] = field(factory=list)
     rounds: list[str] = field(factory=list)
     """Names of rounds as they were committed, and in parentheses as they were published."""
@@ -80,8 +88,8 @@ class Recorder:
         """Brokers are known from the context."""
 
     def publish(self, publications: Sequence[Publication]) -> None:
-        """Remember what was published, which must be in the store."""
-        self.published += publications
+        """Remember what was published, one partition at a time; it must be in the store."""
+        self.published += [each for publication in publications for each in single(publication)]
         for publication in publications:
             for state in states_of(publication):
                 self._require_durable(state)
@@ -158,11 +166,18 @@ class Recorder:
         assert zxids == sorted(zxids)
 
 
+def single(publication: Publication) -> Iterable[Single]:
+    """Yield what a publication tells of each partition that is to be led or followed."""
+    return publication.each() if isinstance(publication, TellLeaderships) else (publication,)
+
+
 def states_of(publication: Publication) -> tuple[PartitionState, ...]:
     """Return the states of partitions that a publication carries."""
     match publication:
         case TellLeaderAndIsr(state=state):
             return (state,)
+        case TellLeaderships(states=states):
+            return tuple(states)
         case TellMetadata(partitions=partitions):
             return partitions
         case TellStopReplica():

@@ -20,6 +20,7 @@ from controller.handlers import (
     reassignments,
 )
 from controller.model import elections
+from controller.model.batches import batch_of
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
 from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr, change
@@ -45,17 +46,18 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
     """Apply and publish what has not been committed yet."""
 
     async def hasty(self: round_runner.RoundRunner, change: Change) -> ChangeOutcome:
-        self._apply(change.round, change.steps)
-        self._publish(change.round, change.steps)
-        steps = [step for step in change.steps if step.writes]
+        decided = batch_of(self.context, change.steps)
+        self._apply(change.round, decided)
+        self._publish(change.round, [decided])
+        steps = [step for step in decided if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []
         for chunk in plan_chunks([step.writes for step in steps]):
             members = [steps[i] for i in chunk]
             result = await commit_chunk(self.store, [step.writes for step in members], fence)
-            subjects = tuple(tp for i in result.committed for tp in members[i].subjects)
             if result.zxid is not None:
-                self._commit_seen(change.round, result.zxid, subjects)
+                committed = batch_of(self.context, [members[i] for i in result.committed])
+                self._commit_seen(change.round, result.zxid, committed)
             refused += [members[i] for i in result.conflicts]
         await trio.lowlevel.checkpoint()
         return ChangeOutcome(tuple(refused))

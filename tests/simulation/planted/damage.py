@@ -30,7 +30,7 @@ def what_an_acl_forbids_counts_as_written(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.node.round_runner:RoundRunner._change",
-        ("[members[i] for i in result.committed]", "[members[i] for i in (*result.committed, *result.rejected)]"),
+        ("members.only(result.committed)", "members.only((*result.committed, *result.rejected))"),
     )
 
 
