@@ -8,6 +8,7 @@ fault.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -229,16 +230,18 @@ def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
     """Encode a partition's state. Its partition epoch is the version of the znode, and not in the data."""
-    value: dict[str, Any] = {
-        "controller_epoch": state.controller_epoch,
-        "leader": state.leader,
-        "version": 1,
-        "leader_epoch": state.leader_epoch,
-        "isr": state.isr,
-    }
-    if state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
-        value["leader_recovery_state"] = int(state.leader_recovery_state)
-    return orjson.dumps(value)
+    recovery = state.leader_recovery_state
+    rest = "" if recovery is LeaderRecoveryState.RECOVERED else f',"leader_recovery_state":{int(recovery)}'
+    return (
+        f'{{"controller_epoch":{state.controller_epoch},"leader":{state.leader},"version":1,'
+        f'"leader_epoch":{state.leader_epoch},"isr":{_json_of(state.isr)}{rest}}}'
+    ).encode()
+
+
+@lru_cache(maxsize=10_000)
+def _json_of(numbers: tuple[int, ...]) -> str:
+    """Return a list as JSON. Even large clusters have few different ISRs."""
+    return orjson.dumps(numbers).decode()
 
 
 def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:

@@ -132,12 +132,21 @@ class Check(Struct, frozen=True, gc=False):
 Op = Create | Set | Delete | Check
 
 
+Result = str | Stat | None
+"""What a multi returns for an operation: the path of a Create, the Stat of a Set, else None."""
+
+
 @frozen
 class Committed:
-    """A multi that took effect. `results` has, per operation, the path of a Create, the Stat of a Set, else None."""
+    """A multi that took effect. Its results are decoded when somebody asks for them."""
 
     zxid: int
-    results: tuple[str | Stat | None, ...]
+    _results: Callable[[], tuple[Result, ...]]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The result of each operation."""
+        return self._results()
 
 
 class SessionState(Enum):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import count
 from typing import ClassVar, Final
 
 from attrs import frozen
@@ -51,7 +53,8 @@ LASTING_ERRORS: Final = {
 
 _DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK, _CREATE2 = 2, 4, 5, 8, 13, 15
 _ERROR: Final = -1
-_OK, _RUNTIME_INCONSISTENCY = 0, -2
+_NO_FAULTS: Final = (0, -2)
+"""What a refused multi returns for the operations before and after the one at fault."""
 
 _INT: Final = struct.Struct("!i")
 _LONG: Final = struct.Struct("!q")
@@ -219,20 +222,11 @@ class Multi:
 
         The outcome is in a list, because kazoo iterates over the replies of this type to strip its own chroot.
         """
+        kind, _, _ = _OP_HEADER.unpack_from(buffer, offset)
+        if kind == _ERROR and self.ops:
+            return [_refused(buffer, offset)]
         (zxid,) = _LONG.unpack_from(buffer, offset + _ZXID_IN_HEADER)
-        results: list[str | Stat | None] = []
-        for index in range(len(self.ops)):
-            kind, _, _ = _OP_HEADER.unpack_from(buffer, offset)
-            offset += _OP_HEADER.size
-            if kind == _ERROR:
-                (code,) = _INT.unpack_from(buffer, offset)
-                offset += _INT.size
-                if code not in (_OK, _RUNTIME_INCONSISTENCY):
-                    return [RefusedOp(index, code)]
-            else:
-                result, offset = _read_result(kind, buffer, offset)
-                results.append(result)
-        return [Committed(zxid, tuple(results))]
+        return [Committed(zxid, partial(_read_results, len(self.ops), buffer, offset))]
 
 
 @frozen
@@ -280,10 +274,12 @@ def op_bytes(op: Op) -> int:
 
 
 def _is_valid(op: Op) -> bool:
-    if op.path == "/":
-        return not isinstance(op, Delete)
-    ends_well = not op.path.endswith("/") or (isinstance(op, Create) and op.sequence)
-    return op.path.startswith("/") and "//" not in op.path and ends_well
+    path = op.path
+    if not path.startswith("/") or "//" in path:
+        return False
+    if not path.endswith("/"):
+        return True
+    return not isinstance(op, Delete) if path == "/" else isinstance(op, Create) and op.sequence
 
 
 def _read_ops(kind: int, paths: Iterable[str]) -> bytes:
@@ -327,6 +323,15 @@ def _read_string(buffer: bytes, offset: int) -> tuple[str, int]:
     return buffer[start:end].decode(), end
 
 
+def _read_results(count: int, buffer: bytes, offset: int) -> tuple[str | Stat | None, ...]:
+    results: list[str | Stat | None] = []
+    for _ in range(count):
+        kind, _, _ = _OP_HEADER.unpack_from(buffer, offset)
+        result, offset = _read_result(kind, buffer, offset + _OP_HEADER.size)
+        results.append(result)
+    return tuple(results)
+
+
 def _read_result(kind: int, buffer: bytes, offset: int) -> tuple[str | Stat | None, int]:
     if kind == _CREATE2:
         path, offset = _read_string(buffer, offset)
@@ -334,3 +339,10 @@ def _read_result(kind: int, buffer: bytes, offset: int) -> tuple[str | Stat | No
     if kind == _SET_DATA:
         return Stat(*_STAT.unpack_from(buffer, offset)), offset + _STAT_BYTES
     return None, offset
+
+
+def _refused(buffer: bytes, offset: int) -> RefusedOp:
+    """Return the refused operation of a multi: all results are errors, but those of the others are no faults."""
+    size = _OP_HEADER.size + _INT.size
+    codes = (_INT.unpack_from(buffer, offset + (index + 1) * size - _INT.size)[0] for index in count())
+    return next(RefusedOp(index, code) for index, code in enumerate(codes) if code not in _NO_FAULTS)

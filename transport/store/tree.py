@@ -139,7 +139,7 @@ class Tree:
                 transaction.roll_back()
                 raise Rejected(index, op.path, f"{op.path} {fault}") from None
         self.zxid += 1
-        return Commit(Committed(self.zxid, tuple(results)), tuple(transaction.changes))
+        return Commit(Committed(self.zxid, lambda: tuple(results)), tuple(transaction.changes))
 
 
 @define

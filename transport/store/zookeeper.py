@@ -20,6 +20,7 @@ from transport.store.protocol import (
     ConnectionLost,
     Op,
     Rejected,
+    Result,
     SessionState,
     StoreError,
     StoreEvent,
@@ -130,8 +131,11 @@ class ZooKeeperStore:
         if not self._chroot:
             return outcome
         strip = len(self._chroot)
-        results = (result[strip:] if isinstance(result, str) else result for result in outcome.results)
-        return Committed(outcome.zxid, tuple(results))
+
+        def results() -> tuple[Result, ...]:
+            return tuple([result[strip:] if isinstance(result, str) else result for result in outcome.results])
+
+        return Committed(outcome.zxid, results)
 
     async def _bulk(self, request: BulkRead[T], paths: Sequence[str], watches: Watches[T] | None) -> list[T]:
         full = [self._absolute(path) for path in paths] if self._chroot else paths
