@@ -16,7 +16,7 @@ from controller.model import elections
 from controller.model.alike import Alike
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, LeadershipWritten, PartitionMoved
+from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, PartitionsMoved
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -339,9 +339,8 @@ def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], g
     The context must already know that these replicas are not online. (Kafka's onReplicasBecomeOffline.)
     """
     leaderless = [tp for tp in tps if tp in context.leadership and context.leadership[tp].leader in gone]
-    yield from change(
-        "offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless]
-    )
+    offline = Step(tuple(leaderless), facts=(PartitionsMoved(leaderless, PartitionPhase.OFFLINE),))
+    yield from change("offline", [offline] if leaderless else [])
     before = {tp: context.leadership[tp] for tp in leaderless}
     yield from bring_online(context)
     # The messages about a new leadership list the offline replicas as well: those partitions need no second one.
