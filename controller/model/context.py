@@ -7,26 +7,21 @@ follow from the facts, so that queries about one broker need not scan all partit
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, field
 
 from controller.config import ControllerConfig
 from controller.model import facts
 from controller.model.deletion_progress import Deletion
 from controller.model.facts import Fact, Replica
+from controller.model.held import HeldPartitions
 from controller.model.kafka_brokers import KafkaBrokers
+from controller.model.known_topics import UNASSIGNED, KnownTopic, assignment_of
+from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.model.replica_phases import ReplicaPhases
-from controller.model.state_machines import (
-    PARTITION_TRANSITIONS,
-    REPLICA_TRANSITIONS,
-    PartitionPhase,
-    ReplicaPhase,
-    move_all,
-)
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.model.topic_ids import TopicIds
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState
@@ -38,19 +33,8 @@ from transport.metadata import (
     Stray,
     TopicPartition,
 )
-from transport.store.formats import TopicZnode
 
 log = get_logger(__name__)
-
-UNASSIGNED = ReplicaAssignment(())
-
-
-@frozen
-class KnownTopic:
-    """A topic's znode as last read or written, and the dataVersion that the next write must expect."""
-
-    znode: TopicZnode
-    version: int
 
 
 @define
@@ -83,8 +67,13 @@ class ControllerContext:
     """The existing notifications of changed settings that have been handled."""
 
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
-    partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
-    replica_phases: ReplicaPhases = field(factory=ReplicaPhases)
+    _phases: Phases = field(init=False, default=Factory(lambda self: Phases(self.topics), takes_self=True))
+    partition_phases: PartitionPhases = field(
+        init=False, default=Factory(lambda self: PartitionPhases(self._phases), takes_self=True)
+    )
+    replica_phases: ReplicaPhases = field(
+        init=False, default=Factory(lambda self: ReplicaPhases(self._phases), takes_self=True)
+    )
     reassigning: dict[TopicPartition, ReassignmentIdentity] = field(factory=dict)
     """The partitions being reassigned. An override keeps the identity."""
 
@@ -109,7 +98,8 @@ class ControllerContext:
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
     """By topic. Dictionaries keyed by partition use these same objects as keys."""
 
-    _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
+    _held: HeldPartitions = field(factory=HeldPartitions)
+    """Without the partitions of topics being deleted."""
 
     _waiting: frozenset[Replica] | None = None
 
@@ -117,8 +107,7 @@ class ControllerContext:
 
     def assignment(self, tp: TopicPartition) -> ReplicaAssignment:
         """Return the assignment of a partition, an empty one if it is unknown."""
-        topic = self.topics.get(tp.topic)
-        return UNASSIGNED if topic is None else topic.znode.partitions.get(tp.partition, UNASSIGNED)
+        return assignment_of(self.topics, tp)
 
     def topic_id(self, name: str) -> str:
         """Return the id of a known topic, as messages carry it."""
@@ -135,11 +124,11 @@ class ControllerContext:
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, except those of topics being deleted."""
-        return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
+        return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._held.on(broker_id)))
 
     def brokers_assigned(self) -> list[int]:
         """Return the ids of the brokers that replicas are assigned to, alive or not."""
-        return sorted(broker_id for broker_id, held in self._by_broker.items() if held)
+        return self._held.brokers()
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
         """Return whether a replica can lead: it can follow, and its broker is not shutting down."""
@@ -169,7 +158,7 @@ class ControllerContext:
 
     def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
-        return [tp for tp, phase in self.partition_phases.items() if phase in phases]
+        return self.partition_phases.those_in(phases)
 
     def able_brokers(self) -> list[int]:
         """Return the ids of the brokers that may be given replicas: alive and not shutting down."""
@@ -335,7 +324,7 @@ class ControllerContext:
             self.reassigning.pop(tp, None)
             for broker_id in assignment.replicas:
                 left[tp, broker_id] = None
-                self._by_broker[broker_id].pop(tp, None)
+                self._held.remove(broker_id, tp)
         self.deletions[name] = Deletion(left)
 
     def _reindex(
@@ -354,11 +343,12 @@ class ControllerContext:
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
         for broker_id in old.replicas:
             if broker_id not in new.replicas:
-                self._by_broker[broker_id].pop(tp, None)
-                self.replica_phases.pop((tp, broker_id), None)
+                self._held.remove(broker_id, tp)
                 self.on_offline_dirs.pop((tp, broker_id), None)
         for broker_id in new.replicas:
-            self._by_broker[broker_id][tp] = None
+            if broker_id not in old.replicas:
+                self._held.add(broker_id, tp)
+        self._phases.reassign(tp, old.replicas, new.replicas)
         if new.is_being_reassigned:
             self.reassigning.setdefault(tp, UNIDENTIFIED)
         else:
@@ -378,11 +368,9 @@ class ControllerContext:
             self.replica_phases[tp, broker_id] = ReplicaPhase.OFFLINE
 
     def _partition_moved(self, fact: facts.PartitionMoved) -> None:
-        before = self.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)
-        if fact.phase not in PARTITION_TRANSITIONS[before]:
+        before = self.partition_phases.move(fact.tp, fact.phase)
+        if before is not None:
             log.error("illegal partition transition", partition=str(fact.tp), before=before.value, to=fact.phase.value)
-            return
-        self.partition_phases[fact.tp] = fact.phase
 
     def _many_changed(self, fact: facts.ManyFacts) -> None:
         if isinstance(fact, facts.LeadershipsWritten):
@@ -393,8 +381,8 @@ class ControllerContext:
 
     def _have_moved(self, fact: facts.PartitionsMoved | facts.ReplicasOfBrokerMoved) -> bool:
         if isinstance(fact, facts.PartitionsMoved):
-            return move_all(PARTITION_TRANSITIONS, self.partition_phases, fact.tps, fact.phase)
-        return not self.deletions and self.replica_phases.move_all(fact.tps, fact.broker_id, fact.phase)
+            return self.partition_phases.move_all(fact.tps, fact.phase)
+        return not self.deletions and self.replica_phases.move_all(fact.broker_id, fact.tps, fact.phase)
 
     def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
         if isinstance(fact, facts.ReplicaMoved):
@@ -404,17 +392,13 @@ class ControllerContext:
                 self._replica_moved((fact.tp, broker_id), fact.phase)
 
     def _replica_moved(self, replica: Replica, phase: ReplicaPhase) -> None:
-        before = self.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
-        if phase not in REPLICA_TRANSITIONS[before]:
+        before = self.replica_phases.move(replica, phase)
+        if before is not None:
             tp, broker_id = replica
             log.error(
                 "illegal replica transition", partition=str(tp), broker=broker_id, before=before.value, to=phase.value
             )
             return
-        if phase is ReplicaPhase.NON_EXISTENT:
-            self.replica_phases.pop(replica, None)
-        else:
-            self.replica_phases[replica] = phase
         deletion = self.deletions.get(replica[0].topic)
         if deletion is not None:
             deletion.note(replica, phase)

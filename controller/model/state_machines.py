@@ -9,16 +9,15 @@ The handlers decide what a transition writes and sends.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final, TypeVar
-
-Phase = TypeVar("Phase", bound=Enum)
-Subject = TypeVar("Subject", bound=Hashable)
+from typing import Final
 
 
 class PartitionPhase(Enum):
     """The state of a partition in its state machine."""
+
+    __hash__ = object.__hash__  # Enum's own is a function in Python.
 
     NON_EXISTENT = "NonExistentPartition"
     NEW = "NewPartition"
@@ -36,6 +35,8 @@ PARTITION_TRANSITIONS: Final[Mapping[PartitionPhase, frozenset[PartitionPhase]]]
 
 class ReplicaPhase(Enum):
     """The state of one replica of a partition in its state machine."""
+
+    __hash__ = object.__hash__
 
     NON_EXISTENT = "NonExistentReplica"
     NEW = "NewReplica"
@@ -62,17 +63,3 @@ REPLICA_TRANSITIONS: Final[Mapping[ReplicaPhase, frozenset[ReplicaPhase]]] = {
     ReplicaPhase.DELETION_SUCCESSFUL: frozenset({ReplicaPhase.NON_EXISTENT}),
     ReplicaPhase.DELETION_INELIGIBLE: frozenset({ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE}),
 }
-
-
-def move_all(
-    transitions: Mapping[Phase, frozenset[Phase]],
-    phases: MutableMapping[Subject, Phase],
-    subjects: Sequence[Subject],
-    phase: Phase,
-) -> bool:
-    """Let subjects that have a state enter another; return False, and change nothing, if one of them may not."""
-    before = {id(state): state for state in map(phases.get, subjects)}
-    if not all(state is not None and phase in transitions[state] for state in before.values()):
-        return False
-    phases.update(dict.fromkeys(subjects, phase))
-    return True

@@ -11,8 +11,9 @@ from typing import Final
 from attrs import define, field
 
 from controller.model import facts
-from controller.model.context import UNASSIGNED, ControllerContext
+from controller.model.context import ControllerContext
 from controller.model.facts import Fact
+from controller.model.known_topics import UNASSIGNED
 from controller.model.notable import KINDS, Notable, judge
 from transport.metadata import TopicPartition
 

@@ -19,8 +19,9 @@ import orjson
 from attrs import define, field
 
 from controller.model import facts
-from controller.model.context import UNASSIGNED, ControllerContext
+from controller.model.context import ControllerContext
 from controller.model.facts import Fact, Replica, words
+from controller.model.known_topics import UNASSIGNED
 from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from controller.observation.instruments import Application, Instrument
 from transport.log import get_logger

@@ -1,0 +1,57 @@
+"""The partitions of which each broker holds a replica, in the order in which they came to it."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from transport.metadata import TopicPartition
+
+
+@define
+class _Held:
+    """The partitions of one broker. Those that it holds no longer are taken out of the list together, later."""
+
+    tps: list[TopicPartition] = field(factory=list)
+    gone: dict[TopicPartition, None] = field(factory=dict)
+
+    def take_out(self) -> None:
+        if self.gone:
+            self.tps = [tp for tp in self.tps if tp not in self.gone]
+            self.gone = {}
+
+
+@define
+class HeldPartitions:
+    """The partitions by broker. A list takes a fifth of the memory of a dictionary, and many are added at a time."""
+
+    _by_broker: dict[int, _Held] = field(factory=dict, init=False)
+
+    def add(self, broker_id: int, tp: TopicPartition) -> None:
+        """Add a partition that the broker does not hold."""
+        held = self._by_broker.get(broker_id)
+        if held is None:
+            held = self._by_broker[broker_id] = _Held()
+        # It may still be in the list, at a place that is no longer its own.
+        if tp in held.gone:
+            held.take_out()
+        held.tps.append(tp)
+
+    def remove(self, broker_id: int, tp: TopicPartition) -> None:
+        """Remove a partition, if the broker holds it."""
+        held = self._by_broker.get(broker_id)
+        if held is not None:
+            held.gone[tp] = None
+            if 2 * len(held.gone) > len(held.tps):
+                held.take_out()
+
+    def on(self, broker_id: int) -> list[TopicPartition]:
+        """Return the partitions of a broker; the list may change later."""
+        held = self._by_broker.get(broker_id)
+        if held is None:
+            return []
+        held.take_out()
+        return held.tps
+
+    def brokers(self) -> list[int]:
+        """Return the ids of the brokers that hold partitions, sorted."""
+        return sorted(broker_id for broker_id in self._by_broker if self.on(broker_id))

@@ -1,0 +1,213 @@
+"""The states of all partitions and replicas, of which a controller keeps more than of anything else.
+
+Most partitions are in the same states as others. A row has the state of a partition and those of its replicas, in the
+order of its assignment, and equal rows are one object: a partition takes one entry of a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Final, TypeVar, overload
+
+from attrs import define, field
+
+from controller.model.facts import Replica
+from controller.model.known_topics import KnownTopic, assignment_of
+from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
+from transport.metadata import TopicPartition
+
+T = TypeVar("T")
+
+Row = tuple[PartitionPhase | None, tuple[ReplicaPhase | None, ...]]
+"""The states of a partition and of its replicas; None for one without a state, () if no replica has one."""
+
+NO_ROW: Final[Row] = (None, ())
+
+
+@define
+class Phases:
+    """The rows by partition. `topics` are those of the context, which also tells of every change of an assignment."""
+
+    topics: Mapping[str, KnownTopic]
+    rows: dict[TopicPartition, Row] = field(factory=dict, init=False)
+    others: dict[Replica, ReplicaPhase] = field(factory=dict, init=False)
+    """The states of replicas that are not assigned."""
+
+    _known: dict[Row, Row] = field(factory=dict, init=False, eq=False)
+
+    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Return the assigned replicas of a partition."""
+        return assignment_of(self.topics, tp).replicas
+
+    def put(self, tp: TopicPartition, row: Row) -> None:
+        """Set the states of a partition and of its assigned replicas."""
+        if row[0] is None and not any(row[1]):
+            self.rows.pop(tp, None)
+        else:
+            self.rows[tp] = self.shared(row)
+
+    def put_all(self, tps: Iterable[TopicPartition], rows: Iterable[Row]) -> None:
+        """Set the states of many partitions and replicas. Each row is `shared`, and has some state."""
+        self.rows.update(zip(tps, rows, strict=True))
+
+    def shared(self, row: Row) -> Row:
+        """Return one object for equal rows."""
+        return self._known.setdefault(row, row)
+
+    def reassign(self, tp: TopicPartition, old: Sequence[int], new: Sequence[int]) -> None:
+        """Follow a change of the assigned replicas: those no longer assigned lose their states."""
+        partition, phases = self.rows.get(tp, NO_ROW)
+        found = dict(zip(old, phases, strict=True)) if phases else {}
+        found |= {r: self.others.pop((tp, r)) for r in new if (tp, r) in self.others}
+        after = tuple([found.get(r) for r in new])
+        self.put(tp, (partition, after if any(after) else ()))
+
+
+class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
+    """The state of each partition that has one."""
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+        self._rows = phases.rows
+
+    @overload
+    def get(self, tp: TopicPartition, default: None = None, /) -> PartitionPhase | None: ...
+    @overload
+    def get(self, tp: TopicPartition, default: PartitionPhase | T, /) -> PartitionPhase | T: ...
+    def get(self, tp: TopicPartition, default: T | None = None, /) -> PartitionPhase | T | None:
+        """Return the state of a partition."""
+        phase = self._rows.get(tp, NO_ROW)[0]
+        return default if phase is None else phase
+
+    def __contains__(self, tp: object) -> bool:
+        return self._rows.get(tp, NO_ROW)[0] is not None  # type: ignore[call-overload]
+
+    def __getitem__(self, tp: TopicPartition) -> PartitionPhase:
+        phase = self._rows[tp][0]
+        if phase is None:
+            raise KeyError(tp)
+        return phase
+
+    def __setitem__(self, tp: TopicPartition, phase: PartitionPhase) -> None:
+        self._phases.put(tp, (phase, self._rows.get(tp, NO_ROW)[1]))
+
+    def __delitem__(self, tp: TopicPartition) -> None:
+        self[tp]
+        self._phases.put(tp, (None, self._rows[tp][1]))
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return (tp for tp, (phase, _) in self._rows.items() if phase is not None)
+
+    def __len__(self) -> int:
+        return sum(phase is not None for phase, _ in self._rows.values())
+
+    def those_in(self, phases: Collection[PartitionPhase]) -> list[TopicPartition]:
+        """Return the partitions in one of these states."""
+        return [tp for tp, row in self._rows.items() if row[0] in phases]
+
+    def move(self, tp: TopicPartition, to: PartitionPhase) -> PartitionPhase | None:
+        """Let a partition enter a state; if the table of states forbids it, return the state that it stays in."""
+        before, replicas = self._rows.get(tp, NO_ROW)
+        before = before or PartitionPhase.NON_EXISTENT
+        if to not in PARTITION_TRANSITIONS[before]:
+            return before
+        self._phases.put(tp, (to, replicas))
+        return None
+
+    def move_all(self, tps: Sequence[TopicPartition], to: PartitionPhase) -> bool:
+        """Let partitions enter a state; return False, and change nothing, if the table forbids it to one of them."""
+        rows = [self._rows.get(tp, NO_ROW) for tp in tps]
+        after: dict[Row, Row] = {}
+        for row in set(rows):
+            if row[0] is None or to not in PARTITION_TRANSITIONS[row[0]]:
+                return False
+            after[row] = self._phases.shared((to, row[1]))
+        self._phases.put_all(tps, [after[row] for row in rows])
+        return True
+
+
+class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
+    """The state of each replica that has one."""
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+        self._rows = phases.rows
+
+    @overload
+    def get(self, replica: Replica, default: None = None, /) -> ReplicaPhase | None: ...
+    @overload
+    def get(self, replica: Replica, default: ReplicaPhase | T, /) -> ReplicaPhase | T: ...
+    def get(self, replica: Replica, default: T | None = None, /) -> ReplicaPhase | T | None:
+        """Return the state of a replica."""
+        tp, broker_id = replica
+        phases = self._rows.get(tp, NO_ROW)[1]
+        if phases:
+            replicas = self._phases.replicas(tp)
+            if broker_id in replicas:
+                phase = phases[replicas.index(broker_id)]
+                return default if phase is None else phase
+        return self._phases.others.get(replica, default) if self._phases.others else default
+
+    def __contains__(self, replica: object) -> bool:
+        return self.get(replica) is not None  # type: ignore[call-overload]
+
+    def __getitem__(self, replica: Replica) -> ReplicaPhase:
+        phase = self.get(replica)
+        if phase is None:
+            raise KeyError(replica)
+        return phase
+
+    def __setitem__(self, replica: Replica, phase: ReplicaPhase) -> None:
+        self._set(replica, phase)
+
+    def __delitem__(self, replica: Replica) -> None:
+        self[replica]
+        self._set(replica, None)
+
+    def __iter__(self) -> Iterator[Replica]:
+        for tp, (_, phases) in self._rows.items():
+            if phases:
+                held = zip(self._phases.replicas(tp), phases, strict=False)
+                yield from ((tp, broker_id) for broker_id, phase in held if phase is not None)
+        yield from self._phases.others
+
+    def __len__(self) -> int:
+        return sum(len(phases) - phases.count(None) for _, phases in self._rows.values()) + len(self._phases.others)
+
+    def move(self, replica: Replica, to: ReplicaPhase) -> ReplicaPhase | None:
+        """Let a replica enter a state; if the table of states forbids it, return the state that it stays in."""
+        before = self.get(replica, ReplicaPhase.NON_EXISTENT)
+        if to not in REPLICA_TRANSITIONS[before]:
+            return before
+        self._set(replica, None if to is ReplicaPhase.NON_EXISTENT else to)
+        return None
+
+    def move_all(self, broker_id: int, tps: Sequence[TopicPartition], to: ReplicaPhase) -> bool:
+        """Let a broker's replicas enter a state; return False, and change nothing, if the table forbids it to one."""
+        rows = [(self._rows.get(tp, NO_ROW), self._phases.replicas(tp)) for tp in tps]
+        after: dict[tuple[Row, tuple[int, ...]], Row] = {}
+        for row, replicas in set(rows):
+            before = row[1][replicas.index(broker_id)] if row[1] and broker_id in replicas else None
+            if before is None or to not in REPLICA_TRANSITIONS[before] or to is ReplicaPhase.NON_EXISTENT:
+                return False
+            after[row, replicas] = self._phases.shared((row[0], _with(row[1], replicas.index(broker_id), to)))
+        self._phases.put_all(tps, [after[row] for row in rows])
+        return True
+
+    def _set(self, replica: Replica, phase: ReplicaPhase | None) -> None:
+        tp, broker_id = replica
+        replicas = self._phases.replicas(tp)
+        if broker_id in replicas:
+            partition, phases = self._rows.get(tp, NO_ROW)
+            after = _with(phases or (None,) * len(replicas), replicas.index(broker_id), phase)
+            self._phases.put(tp, (partition, after if any(after) else ()))
+        elif phase is None:
+            self._phases.others.pop(replica, None)
+        else:
+            self._phases.others[replica] = phase
+
+
+def _with(
+    phases: tuple[ReplicaPhase | None, ...], place: int, phase: ReplicaPhase | None
+) -> tuple[ReplicaPhase | None, ...]:
+    return (*phases[:place], phase, *phases[place + 1 :])
