@@ -41,6 +41,7 @@ from transport.store.protocol import Delete, MetadataStore
 
 POLL_SECONDS: Final = 0.05
 QUIET_SECONDS: Final = 2.0
+OWN: Final = "/klamm/"
 BUSY: Final = 0.25
 """The share of a core that this process uses if it is not at rest."""
 
@@ -84,8 +85,9 @@ class Stopwatch(Instrument):
         self._finished = now()
 
     def applying(self, context: ControllerContext, application: Application) -> None:  # noqa: ARG002
-        """Note when a commit has last been answered."""
-        if application.zxid is not None:
+        """Note when the cluster's states have last been written, other than what the controller keeps for itself."""
+        writes = (op for step in application.steps for op in step.writes)
+        if application.zxid is not None and not all(op.path.startswith(OWN) for op in writes):
             self._committed = now()
 
     def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
