@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from benchmarks.kit.accepting_brokers import MICROSECONDS, AcceptingBrokers, Taken
 from benchmarks.kit.cluster import Shape
+from benchmarks.kit.requests import creation_of, deletion_of, moves_to, shutdown_of
 from benchmarks.kit.samples import now
 from benchmarks.kit.times import Times
 from controller.channels.broker_channels import BrokerChannels
@@ -25,15 +26,7 @@ from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
 from controller.observation.instruments import Application, Instrument
 from transport.host import Host
-from transport.messages import (
-    AlterPartitionReassignmentsRequest,
-    ControlledShutdownRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    NewTopic,
-    ReassignablePartition,
-    Request,
-)
+from transport.messages import Request
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
 from transport.store import paths
@@ -135,24 +128,20 @@ class Controllership:
 
     async def shut_down(self, broker_id: int) -> Outcome:
         """Relieve a broker that is about to stop."""
-        [znode] = await self._store.read([paths.broker(broker_id)])
-        assert znode is not None
-        return await self._answer(ControlledShutdownRequest(broker_id, znode.stat.czxid))
+        return await self._answer(await shutdown_of(self._store, broker_id))
 
     async def create(self, more: Shape) -> Outcome:
         """Create topics."""
-        size, factor = more.partitions_per_topic, more.replication_factor
-        return await self._answer(CreateTopicsRequest(tuple(NewTopic(name, size, factor) for name in more.names())))
+        return await self._answer(creation_of(more))
 
     async def delete(self, more: Shape) -> Outcome:
         """Delete topics."""
-        return await self._answer(DeleteTopicsRequest(tuple(more.names())))
+        return await self._answer(deletion_of(more))
 
     async def move(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> Outcome:
         """Move partitions; the leaders let new replicas join at once."""
         await self._stopwatch.brokers.let_join(self.service.port)
-        moves = tuple(ReassignablePartition(*tp, target) for tp, target in targets.items())
-        outcome = await self._answer(AlterPartitionReassignmentsRequest(moves))
+        outcome = await self._answer(moves_to(targets))
         await self._stopwatch.brokers.let_join(0)
         return outcome
 

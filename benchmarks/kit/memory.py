@@ -62,6 +62,11 @@ def processor_seconds_of(pid: int) -> float:
     return _ticks(pid) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_bytes_of(pid: int) -> int:
+    """Return the resident memory of a process; 0 if it is gone."""
+    return _status(pid, "VmRSS")
+
+
 def descendants(pid: int) -> list[int]:
     """Return the descendants of a process."""
     children = defaultdict(list)
