@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from attrs import frozen
@@ -14,6 +15,7 @@ from transport.store.protocol import Create, MetadataStore, Op, ensure_paths
 from transport.zookeeper_server import HOST
 
 OPS_PER_MULTI: Final = 500
+OPS_PER_PART: Final = 10_000
 CONTROLLER_EPOCH: Final = 1
 """The controller epoch in the states."""
 
@@ -97,7 +99,10 @@ def creation(shape: Shape) -> Iterator[Op]:
 
 async def create_topics(store: MetadataStore, shape: Shape) -> None:
     """Create the topics and everything below them."""
-    await commit_all(store, list(creation(shape)))
+    rest = creation(shape)
+    # Part by part, so that little memory is left over that a controller could use unnoticed.
+    while part := list(islice(rest, OPS_PER_PART)):
+        await commit_all(store, part)
 
 
 async def commit_all(store: MetadataStore, ops: Sequence[Op]) -> None:
