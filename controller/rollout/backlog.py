@@ -1,0 +1,140 @@
+"""The moves of a rollout that have not begun: lanes, each with a cursor.
+
+A lane has the moves whose first new replica goes to the same broker, in the order of the plan, as four bytes each. So
+a slow broker holds up its own lane, whose first moves are all that is looked at, and no other. Progress is a cursor
+for each lane and the few moves behind it that began out of order: as much is read after a failover, however many moves
+there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from attrs import Factory, define, field, frozen
+
+from controller.rollout.moves import Move
+
+WIDTH: Final = 1_000
+"""The moves that are looked at in one choice, as long as a lane has no fewer than LEAST of them."""
+
+LEAST: Final = 4
+
+NO_COPY: Final = -1
+"""The lane of moves that copy nothing."""
+
+
+@frozen
+class Cursor:
+    """The progress of a lane: all moves before `position` have begun, and those at the places in `ahead`."""
+
+    position: int = 0
+    ahead: tuple[int, ...] = ()
+
+
+@define
+class Lane:
+    """The moves of a lane, by their numbers in the plan."""
+
+    numbers: array[int] = field(factory=lambda: array("I"))
+    position: int = 0
+    ahead: set[int] = field(factory=set)
+
+    @property
+    def cursor(self) -> Cursor:
+        """The progress, as it is stored."""
+        return Cursor(self.position, tuple(sorted(self.ahead)))
+
+    def waiting(self) -> Iterator[int]:
+        """Yield the numbers of the moves that have not begun."""
+        for place in range(self.position, len(self.numbers)):
+            if place not in self.ahead:
+                yield self.numbers[place]
+
+    def take(self, number: int) -> None:
+        """Note that a move has begun."""
+        self.ahead.add(self._place(number))
+        while self.position in self.ahead:
+            self.ahead.remove(self.position)
+            self.position += 1
+
+    def put_back(self, number: int) -> None:
+        """Note that a move that had begun waits again."""
+        place = self._place(number)
+        if place < self.position:
+            self.ahead.update(range(place + 1, self.position))
+            self.position = place
+        self.ahead.discard(place)
+
+    def __len__(self) -> int:
+        """Return how many moves wait."""
+        return len(self.numbers) - self.position - len(self.ahead)
+
+    def _place(self, number: int) -> int:
+        return bisect_left(self.numbers, number)
+
+
+@define
+class Backlog:
+    """The moves of a plan, by number, and which of them wait."""
+
+    moves: Sequence[Move]
+    _lanes: dict[int, Lane] = field(factory=dict)
+    _urgent: dict[int, None] = Factory(dict)
+    """Numbers of moves that come first, wherever they are in their lanes."""
+
+    @classmethod
+    def of(cls, moves: Sequence[Move], progress: Mapping[int, Cursor] | None = None) -> Backlog:
+        """Return the backlog of a plan, as it was at that progress."""
+        backlog = cls(moves)
+        for number, move in enumerate(moves):
+            backlog._lanes.setdefault(_lane_of(move), Lane()).numbers.append(number)
+        for broker, cursor in (progress or {}).items():
+            lane = backlog._lanes[broker]
+            lane.position, lane.ahead = cursor.position, set(cursor.ahead)
+        return backlog
+
+    @property
+    def progress(self) -> dict[int, Cursor]:
+        """The progress of each lane, as it is stored."""
+        return {broker: lane.cursor for broker, lane in self._lanes.items()}
+
+    def __len__(self) -> int:
+        """Return how many moves wait."""
+        return sum(map(len, self._lanes.values()))
+
+    def waiting(self) -> Iterator[int]:
+        """Yield the numbers of all moves that wait."""
+        for lane in self._lanes.values():
+            yield from lane.waiting()
+
+    def urge(self, numbers: Iterable[int]) -> None:
+        """Let moves come first that are urgent, and no others."""
+        self._urgent = dict.fromkeys(sorted(numbers))
+
+    def take(self, number: int) -> None:
+        """Take out a move that begins, or never will."""
+        self._urgent.pop(number, None)
+        self._lanes[_lane_of(self.moves[number])].take(number)
+
+    def put_back(self, number: int) -> None:
+        """Put back a move that had been taken out."""
+        self._lanes[_lane_of(self.moves[number])].put_back(number)
+
+    def candidates(self, is_open: Callable[[int], bool] = lambda _: True, width: int = WIDTH) -> list[int]:
+        """Return the moves that may begin next: urgent ones first, then by their order in the plan.
+
+        Of a lane to whose broker nothing can begin, the first one is still there, so that what it waits for is known.
+        """
+        depth = max(width // max(len(self._lanes), 1), LEAST)
+        urgent = list(islice(self._urgent, width))
+        lanes = [islice(lane.waiting(), depth if is_open(broker) else 1) for broker, lane in self._lanes.items()]
+        return [*urgent, *(number for number in heapq.merge(*lanes) if number not in self._urgent)]
+
+
+def _lane_of(move: Move) -> int:
+    return next(iter(move.adding), NO_COPY)

@@ -1,0 +1,214 @@
+"""Choosing the moves that begin next: a pure function of what waits, what is in flight, and what the limits are.
+
+1. Candidates are looked at in order, urgent ones first. One begins if it exceeds no limit together with all that is in
+   flight and all that was chosen before it.
+2. The first that has to wait for others to end keeps its turn: what it needs counts as taken for those after it. So
+   small moves that fit between do not keep it waiting for ever.
+3. It keeps no turn if what it waits for is held by a move that makes no progress, as the others would wait as long.
+4. A move that is larger than the limit of bytes begins when no other bytes are in flight.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from attrs import define, field, frozen
+
+from controller.rollout.moves import Move
+from controller.rollout.waiting import Reason, Wait
+from transport.metadata import NO_LEADER, TopicPartition
+
+_KEEPS_TURN: Final = frozenset({Reason.INTO, Reason.OUT_OF, Reason.LEADERS, Reason.BYTES})
+
+
+@frozen
+class Limits:
+    """The most that may be in flight at once. `into`, `out_of` and `leaders` are for each broker, in moves.
+
+    A broker sends a replica if it leads the partition. `leaders` are the moves that take away its leadership; besides,
+    never more than half of the partitions that it leads.
+    """
+
+    into: int = 5
+    out_of: int = 5
+    leaders: int = 5
+    in_all: int = 500
+    bytes: int | None = None
+
+
+@frozen
+class Hold:
+    """A reason why nothing begins. With `spares_urgent`, urgent moves begin all the same, as they are the cure."""
+
+    text: str
+    spares_urgent: bool = False
+
+
+@frozen
+class Standing:
+    """The state of the cluster, as far as it matters to the choice.
+
+    Attributes:
+        leaders: The leader of each partition of candidates and moves in flight; missing, or NO_LEADER, if it has none.
+        led: The number of partitions that each broker leads.
+        dead: The brokers that are not alive.
+        room: The bytes that each broker has room for, besides what is in flight; missing if it is not known.
+        urgent: The partitions that come first, as they lack replicas or have one on a broker that leaves.
+        hold: Why nothing begins.
+    """
+
+    leaders: Mapping[TopicPartition, int] = field(factory=dict)
+    led: Mapping[int, int] = field(factory=dict)
+    dead: Collection[int] = frozenset()
+    room: Mapping[int, int] = field(factory=dict)
+    urgent: Collection[TopicPartition] = frozenset()
+    hold: Hold | None = None
+
+    def leader(self, move: Move) -> int:
+        """Return the leader of a move's partition, or NO_LEADER."""
+        return self.leaders.get(move.tp, NO_LEADER)
+
+
+@frozen
+class InFlight:
+    """A move in flight."""
+
+    move: Move
+    is_stalled: bool = False
+    """Whether it makes no progress."""
+
+
+@frozen
+class Choice:
+    """The moves that begin, and what each other candidate waits for."""
+
+    begin: tuple[Move, ...]
+    waits: Mapping[TopicPartition, Wait]
+
+
+def choose(candidates: Iterable[Move], in_flight: Collection[InFlight], limits: Limits, standing: Standing) -> Choice:
+    """Return which candidates begin now, and what the others wait for."""
+    load = _Load(limits, standing)
+    for each in in_flight:
+        load.add(each.move)
+    begin: list[Move] = []
+    waits: dict[TopicPartition, Wait] = {}
+    is_turn_kept = False
+    for move in sorted(candidates, key=lambda move: move.tp not in standing.urgent):
+        wait = load.obstacle(move)
+        if wait is None:
+            load.add(move)
+            load.use_room(move)
+            begin.append(move)
+            continue
+        waits[move.tp] = wait
+        if not is_turn_kept and wait.reason in _KEEPS_TURN and not _is_stuck(wait, in_flight, standing):
+            load.keep_turn(move, wait)
+            is_turn_kept = True
+    return Choice(tuple(begin), waits)
+
+
+def _is_stuck(wait: Wait, in_flight: Iterable[InFlight], standing: Standing) -> bool:
+    """Return whether a move that makes no progress holds what is waited for."""
+    stalled = (each.move for each in in_flight if each.is_stalled)
+    return any(_takes(move, wait, standing) for move in stalled)
+
+
+def _takes(move: Move, wait: Wait, standing: Standing) -> bool:
+    match wait.reason:
+        case Reason.INTO:
+            return wait.broker in move.adding
+        case Reason.OUT_OF:
+            return wait.broker == standing.leader(move)
+        case Reason.LEADERS:
+            return wait.broker == _leaves(move, standing)
+        case _:
+            return move.bytes > 0
+
+
+def _leaves(move: Move, standing: Standing) -> int:
+    """Return the broker whose leadership a move takes away, NO_LEADER if it takes none away."""
+    leader = standing.leader(move)
+    return leader if leader in move.removing else NO_LEADER
+
+
+@define
+class _Load:
+    """What counts as in flight, at each broker and in all."""
+
+    limits: Limits
+    standing: Standing
+    _into: defaultdict[int, int] = field(factory=partial(defaultdict, int))
+    _out_of: defaultdict[int, int] = field(factory=partial(defaultdict, int))
+    _leaders: defaultdict[int, int] = field(factory=partial(defaultdict, int))
+    _room: defaultdict[int, int] = field(factory=partial(defaultdict, int))
+    _in_all: int = 0
+    _bytes: int = 0
+
+    def add(self, move: Move) -> None:
+        """Count a move that is in flight, or begins."""
+        self._count_brokers(move)
+        self._in_all += 1
+        self._bytes += move.bytes
+
+    def use_room(self, move: Move) -> None:
+        """Count the room of a move that begins."""
+        for broker in move.adding:
+            self._room[broker] += max(move.size, 0)
+
+    def keep_turn(self, move: Move, wait: Wait) -> None:
+        """Count what a move needs that waits, so that those after it leave it free."""
+        self._count_brokers(move)
+        if wait.reason is Reason.BYTES:
+            self._bytes += move.bytes
+
+    def _count_brokers(self, move: Move) -> None:
+        adding = move.adding
+        for broker in adding:
+            self._into[broker] += 1
+        if adding:
+            self._out_of[self.standing.leader(move)] += 1
+        self._leaders[_leaves(move, self.standing)] += 1
+
+    def obstacle(self, move: Move) -> Wait | None:
+        """Return what a move has to wait for, None if it may begin."""
+        hold = self.standing.hold
+        if hold is not None and not (hold.spares_urgent and move.tp in self.standing.urgent):
+            return Wait(Reason.HELD, text=hold.text)
+        return self._at_brokers(move) or self._in_general(move)
+
+    def _at_brokers(self, move: Move) -> Wait | None:
+        adding, leader, left = move.adding, self.standing.leader(move), _leaves(move, self.standing)
+        for broker in move.after:
+            if broker in self.standing.dead:
+                return Wait(Reason.DEAD, broker)
+        if adding and leader == NO_LEADER:
+            return Wait(Reason.NO_LEADER)
+        for broker in adding:
+            if self._into[broker] >= self.limits.into:
+                return Wait(Reason.INTO, broker, most=self.limits.into)
+        if adding and self._out_of[leader] >= self.limits.out_of:
+            return Wait(Reason.OUT_OF, leader, most=self.limits.out_of)
+        most = self._most_leaders(left)
+        if left != NO_LEADER and self._leaders[left] >= most:
+            return Wait(Reason.LEADERS, left, most=most)
+        return None
+
+    def _most_leaders(self, broker: int) -> int:
+        led = self.standing.led.get(broker)
+        return self.limits.leaders if led is None else min(self.limits.leaders, max(led // 2, 1))
+
+    def _in_general(self, move: Move) -> Wait | None:
+        if self._in_all >= self.limits.in_all:
+            return Wait(Reason.IN_ALL, most=self.limits.in_all)
+        most = self.limits.bytes
+        if most is not None and move.bytes and self._bytes and self._bytes + move.bytes > most:
+            return Wait(Reason.BYTES, most=most)
+        for broker in move.adding:
+            free = self.standing.room.get(broker)
+            if free is not None and free - self._room[broker] < move.size:
+                return Wait(Reason.ROOM, broker, max(free - self._room[broker], 0), move.size)
+        return None

@@ -1,0 +1,53 @@
+"""Why moves wait: as data, and in words."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from attrs import frozen
+
+
+class Reason(Enum):
+    """What a move that has not begun waits for."""
+
+    IN_ALL = "in_all"
+    INTO = "into"
+    OUT_OF = "out_of"
+    LEADERS = "leaders"
+    BYTES = "bytes"
+    ROOM = "room"
+    DEAD = "dead"
+    NO_LEADER = "no_leader"
+    HELD = "held"
+
+
+@frozen
+class Wait:
+    """What a move waits for, at `broker` if it is one: `most` is the limit that is reached.
+
+    For room, `has` is what is free and `most` what is needed, in bytes. `text` is the reason of a hold.
+    """
+
+    reason: Reason
+    broker: int | None = None
+    has: int = 0
+    most: int = 0
+    text: str = ""
+
+    def __str__(self) -> str:
+        """Return the wait in words."""
+        return _WORDS[self.reason].format(self)
+
+
+_WORDS: Final = {
+    Reason.IN_ALL: "{0.most:,} moves are in flight, the most at once",
+    Reason.INTO: "broker {0.broker} receives {0.most:,} replicas, the most at once",
+    Reason.OUT_OF: "broker {0.broker} sends {0.most:,} replicas, the most at once",
+    Reason.LEADERS: "broker {0.broker} gives up {0.most:,} leaders, the most at once",
+    Reason.BYTES: "as many of {0.most:,} bytes are in flight that it has to wait",
+    Reason.ROOM: "broker {0.broker} has room for {0.has:,} bytes, and it needs {0.most:,}",
+    Reason.DEAD: "broker {0.broker} is not alive",
+    Reason.NO_LEADER: "it has no leader to copy from",
+    Reason.HELD: "{0.text}",
+}

@@ -1,0 +1,90 @@
+"""Lanes and their cursors: what waits, what is stored of it, and what a million moves cost."""
+
+from __future__ import annotations
+
+import sys
+import time
+import tracemalloc
+
+from hypothesis import given, strategies as st
+
+from controller.rollout.backlog import NO_COPY, Backlog, Cursor
+from controller.rollout.choosing import InFlight, Limits, Standing, choose
+from controller.rollout.moves import Move, interned
+
+MANY = 100_000
+
+
+def move(number: int, to: int | None) -> Move:
+    return Move("t", number, (1,), (1,) if to is None else (to,), 10)
+
+
+def test_each_lane_has_the_moves_to_one_broker() -> None:
+    backlog = Backlog.of([move(0, 8), move(1, 9), move(2, 8), move(3, None)])
+    assert backlog.candidates() == [0, 1, 2, 3]
+    assert backlog.candidates(lambda broker: broker != 8) == [0, 1, 3]
+    assert set(backlog.progress) == {8, 9, NO_COPY}
+
+
+def test_urgent_moves_come_first_from_wherever_they_are() -> None:
+    backlog = Backlog.of([move(n, 8) for n in range(100)])
+    backlog.urge([70])
+    assert backlog.candidates(width=5) == [70, 0, 1, 2, 3, 4]
+    backlog.take(70)
+    assert backlog.candidates(width=5) == [0, 1, 2, 3, 4]
+    assert backlog.progress == {8: Cursor(0, (70,))}
+
+
+def test_a_cursor_passes_those_that_began_out_of_order() -> None:
+    backlog = Backlog.of([move(n, 8) for n in range(4)])
+    for number in (1, 2, 0):
+        backlog.take(number)
+    assert backlog.progress == {8: Cursor(3)}
+    backlog.put_back(1)
+    assert (backlog.progress, len(backlog), list(backlog.waiting())) == ({8: Cursor(1, (2,))}, 2, [1, 3])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 29)), max_size=80))
+def test_progress_is_as_if_kept_in_a_set(steps: list[tuple[bool, int]]) -> None:
+    moves = [move(n, n % 3 or None) for n in range(30)]
+    backlog, waiting = Backlog.of(moves), set(range(30))
+    for takes, number in steps:
+        if takes and number in waiting:
+            backlog.take(number)
+            waiting.remove(number)
+        elif not takes and number not in waiting:
+            backlog.put_back(number)
+            waiting.add(number)
+    again = Backlog.of(moves, backlog.progress)
+    assert set(again.waiting()) == set(backlog.waiting()) == waiting
+    assert len(again) == len(waiting)
+    assert again.candidates() == sorted(waiting)
+
+
+def test_a_hundred_thousand_moves_cost_little_and_a_choice_among_them_less() -> None:
+    tracemalloc.start()
+    made = interned(
+        Move(
+            f"topic-{n % 2000}",
+            n // 2000 + 500,
+            (n % 300, n % 300 + 1, n % 300 + 2),
+            (n % 299, n % 299 + 2, 301),
+            10**9 + n,
+        )
+        for n in range(MANY)
+    )
+    moves = list(made)
+    backlog = Backlog.of(moves)
+    each = tracemalloc.get_traced_memory()[0] / MANY
+    tracemalloc.stop()
+    limits, standing = Limits(), Standing({move.tp: move.before[0] for move in moves[:20_000]})
+    in_flight = [InFlight(move) for move in moves[:500]]
+    for number in range(500):
+        backlog.take(number)
+    began = time.perf_counter()  # noqa: TID251  it is the duration that is shown
+    candidates = [moves[number] for number in backlog.candidates()]
+    choose(candidates, in_flight, limits, standing)
+    took = time.perf_counter() - began  # noqa: TID251
+    sys.stdout.write(f"{each:.0f} bytes a move; a choice among {len(candidates):,} took {took * 1000:.1f} ms\n")
+    assert each < 300
+    assert took < 0.1
