@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from attrs import frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.disks import may_share
 from controller.admin.kafka_progress import Sizes
 from controller.admin.move_admin import MoveAdmin
 from transport.errors import ErrorCode
 from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
-
-_SAME: Final = 0.01
-"""Two directories are perhaps on one disk if their free space differs by no more than this part of the disk."""
 
 
 @frozen
@@ -112,7 +110,7 @@ def _disk(told: BrokerLogDirs) -> int | str:
 
 def _may_share(volumes: list[Volume]) -> bool:
     ordered = sorted(volumes, key=lambda volume: (volume.total, volume.usable))
-    return any(a.total == b.total and b.usable - a.usable <= _SAME * a.total for a, b in pairwise(ordered))
+    return any(may_share(a, b) for a, b in pairwise(ordered))
 
 
 # --- partitions -------------------------------------------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""What became of a move, by what the cluster shows of its partition."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+from controller.rollout.moves import Move, Replicas
+from transport.metadata import OfReplicas
+
+
+class Course(Enum):
+    """How far a move is."""
+
+    WAITING = "waiting"
+    IN_FLIGHT = "in flight"
+    ENDED = "ended"
+    OVERRIDDEN = "overridden"
+    FAILED = "failed"
+
+
+@frozen
+class Judgement:
+    """How far a move is, and in `why` what happened to it unless that is as planned."""
+
+    course: Course
+    why: str = ""
+
+
+_WAITING = Judgement(Course.WAITING)
+_IN_FLIGHT = Judgement(Course.IN_FLIGHT)
+_ENDED = Judgement(Course.ENDED)
+
+
+def judge(move: Move, now: OfReplicas | None, *, was_seen: bool = False, is_other_topic: bool = False) -> Judgement:
+    """Return how far a move is.
+
+    Args:
+        move: The move.
+        now: What the cluster shows of the partition, None if there is none.
+        was_seen: Whether it has been seen in flight; then only somebody else can have cancelled it.
+        is_other_topic: Whether the topic was deleted, and another of its name was created.
+    """
+    if now is None:
+        return Judgement(Course.FAILED, "there is no such partition")
+    if is_other_topic:
+        return Judgement(Course.OVERRIDDEN, "its topic was deleted and created again")
+    target = now.target_replicas
+    if now.is_being_reassigned:
+        return _IN_FLIGHT if target == move.after else _elsewhere("is being moved to", target, move)
+    if target == move.after:
+        return _ENDED
+    if target == move.before or (_same(target, move.before) and was_seen):
+        return Judgement(Course.OVERRIDDEN, "somebody else cancelled it") if was_seen else _WAITING
+    return _elsewhere("has replicas", target, move)
+
+
+def _same(one: Replicas, other: Replicas) -> bool:
+    return sorted(one) == sorted(other)
+
+
+def _elsewhere(verb: str, target: Replicas, move: Move) -> Judgement:
+    return Judgement(Course.OVERRIDDEN, f"{verb} {list(target)}, not {list(move.before)}")
