@@ -107,6 +107,11 @@ class Backlog:
         """Return how many moves wait."""
         return sum(map(len, self._lanes.values()))
 
+    @property
+    def receivers(self) -> set[int]:
+        """The brokers to whose lanes moves belong that wait."""
+        return {broker for broker, lane in self._lanes.items() if len(lane) and broker != NO_COPY}
+
     def waiting(self) -> Iterator[int]:
         """Yield the numbers of all moves that wait."""
         for lane in self._lanes.values():

@@ -24,6 +24,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "cluster": ("klamm.cli.cluster:cluster", "Describe the cluster as a whole."),
     "topic": ("klamm.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
     "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
+    "rollout": ("klamm.cli.rollout:rollout", "Carry out a large plan a few moves at a time."),
     "leader": ("klamm.cli.leaders:leader", "Elect leaders."),
     "config": ("klamm.cli.configs:config", "Describe and change settings of topics and brokers."),
     "log-dirs": ("klamm.cli.log_dirs:log_dirs", "Describe the log directories of brokers."),

@@ -42,6 +42,9 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("reassignment", "cancel"): ("--all",),
     ("reassignment", "execute"): ("--reassignment-json-file", "move.json"),
     ("reassignment", "verify"): ("--reassignment-json-file", "move.json"),
+    ("rollout", "run"): ("move.json",),
+    ("rollout", "abort"): ("begun.json",),
+    ("rollout", "undo"): ("begun.json",),
 }
 
 
@@ -71,9 +74,11 @@ def test_there_is_no_cluster_below_a_wrong_chroot(
     zookeeper: str, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "move.json").write_text(
-        json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
-    )
+    for name in ("move.json", "begun.json"):
+        (tmp_path / name).write_text(
+            json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
+        )
+    (tmp_path / "begun.json.rollout.jsonl").write_text("")
     patience = () if command == ("state", "dump") else ("--timeout", "1")
     where = ("--zookeeper", f"{zookeeper}/kafak")
     done = CliRunner().invoke(main, [*command, *ARGUMENTS[command], *where, *patience])

@@ -165,6 +165,19 @@ async def move(scene: Scene) -> bool:
     return bool((await scene.state(0))["replicas"] == [3, 2])
 
 
+async def roll_out(scene: Scene) -> bool:
+    """Carry a plan out, see that it is done, and take it back."""
+    before = (await scene.state(3))["replicas"]
+    file = await scene.file(3, 3, before[0])
+    said = await scene.shell("rollout", "run", file, "--throttle", "100000000")
+    status = await run_klamm("rollout", "status", file, "-o", "json")
+    found = json.loads(status.stdout)
+    assert (said, found["state"], found["moves"]["done"]) == ("rollout: done: 1 done\n", "done", 1)
+    assert (await scene.state(3))["replicas"] == [3, before[0]]
+    said = await scene.shell("rollout", "undo", file)
+    return said == "rollout: undone: 1 back\n" and (await scene.state(3))["replicas"] == before
+
+
 async def throttle_and_cancel(scene: Scene) -> bool:
     """Begin a slow move, see it under way, and cancel it."""
     file = ("--reassignment-json-file", await scene.file(1, 3, 1))
@@ -208,6 +221,7 @@ ROWS: Final[Mapping[str, Row]] = MappingProxyType(
         "the same with the sizes of disks": describe_disks,
         "`reassignment execute`, `verify`": move,
         "`execute --throttle`, `list`, `describe`, `cancel`": throttle_and_cancel,
+        "`rollout run`, `status`, `undo`": roll_out,
         "`leader elect`": elect,
         "the same in a new order of replicas": elect_in_order,
         "`state dump`, `plan`": plan,

@@ -1,0 +1,18 @@
+"""`klamm rollout`: carry out a large plan a few moves at a time, and pause, abort or undo it."""
+
+from __future__ import annotations
+
+import click
+
+from klamm.cli.rollout.controls import abort, pause, resume, undo
+from klamm.cli.rollout.run import run
+from klamm.cli.rollout.status import status
+
+
+@click.group()
+def rollout() -> None:
+    """Carry out a large plan a few moves at a time."""
+
+
+for command in (run, status, pause, resume, abort, undo):
+    rollout.add_command(command)

@@ -1,0 +1,133 @@
+"""The plan of a rollout on the disk, and beside it the rollout's own files: its journal, its lock and its record."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import click
+from attrs import evolve, field, frozen
+
+from klamm.cli.reassignment.files import MoveFile, read_document
+from klamm.cli.streams import line_of
+
+_JOURNAL: Final = "rollout.jsonl"
+_LOCK: Final = "rollout.lock"
+_LONGEST_HOLDER: Final = 200
+
+plan_argument = click.argument("plan", type=click.Path(exists=True, path_type=Path))
+
+
+class Taken(Exception):
+    """Another process carries out the plan; the message says which."""
+
+
+@frozen
+class PlanFiles:
+    """A plan: the folder that `klamm plan` writes, or one file of Kafka's JSON."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Path:
+        """What has happened in the rollout."""
+        return self._beside(_JOURNAL)
+
+    @property
+    def recorded(self) -> Path:
+        """The file beside which is recorded what to restore after moves, for `klamm reassignment execute` as well."""
+        return self.path / "rollout" if self.path.is_dir() else self.path
+
+    def _beside(self, name: str) -> Path:
+        return self.path / name if self.path.is_dir() else self.path.with_name(f"{self.path.name}.{name}")
+
+    def read(self) -> Plan:
+        """Return the plan. Raises click.ClickException."""
+        files = sorted(self.path.glob("plan*.json")) if self.path.is_dir() else [self.path]
+        if not files:
+            raise click.ClickException(f"{self.path}: there is no plan in this folder: plan.json, plan-0001.json")
+        whole = MoveFile({})
+        for file in files:
+            part = read_document(file)
+            twice = next((tp for tp in part.targets if tp in whole.targets), None)
+            if twice is not None:
+                raise click.ClickException(f"{file}: {twice} is in another file of the plan, too")
+            whole = _joined(whole, part)
+        return Plan(whole, _digest(whole))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only process that carries out the plan. Raises Taken; click.ClickException without a place.
+
+        The death of a process lets its lock go, whatever it leaves.
+        """
+        path = self._beside(_LOCK)
+        try:
+            fd = _lock(path)
+        except OSError as error:
+            raise click.ClickException(f"a rollout keeps its state beside the plan: {line_of(error)}") from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            os.close(fd)
+
+    @property
+    def holder(self) -> str | None:
+        """The process that carries out the plan now, None if there is none."""
+        if not self._beside(_LOCK).exists():
+            return None
+        try:
+            with self.locked():
+                return None
+        except Taken as taken:
+            return str(taken)
+
+
+def _lock(path: Path) -> int:
+    """Open and lock a file. Raises Taken, OSError."""
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, _LONGEST_HOLDER, 0).decode(errors="replace").strip() or "another process"
+            os.close(fd)
+            raise Taken(holder) from None
+        # Who had it before may have removed it between the two calls.
+        if path.exists() and path.stat().st_ino == os.fstat(fd).st_ino:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+            return fd
+        os.close(fd)
+
+
+@frozen
+class Plan:
+    """The content of a plan, and what tells it from others."""
+
+    file: MoveFile = field(repr=False)
+    digest: str
+
+
+def _joined(one: MoveFile, other: MoveFile) -> MoveFile:
+    return evolve(
+        one,
+        targets={**one.targets, **other.targets},
+        starts={**one.starts, **other.starts},
+        log_dirs={**one.log_dirs, **other.log_dirs},
+    )
+
+
+def _digest(file: MoveFile) -> str:
+    """Return a digest of the moves, however they are spread over files."""
+    found = sha256()
+    for tp, target in sorted(file.targets.items()):
+        found.update(f"{tp.topic} {tp.partition} {target} {file.starts.get(tp)}\n".encode())
+    return found.hexdigest()[:16]

@@ -1,0 +1,72 @@
+"""The throttle of a rollout: set for the moves that begin, and lifted from those that are over, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import click
+from attrs import define, field
+
+from controller.admin import move_throttles, recorded_throttles
+from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.move_record import MoveRecord
+from klamm.cli.reassignment import throttling
+from klamm.cli.reassignment.files import Targets
+from klamm.cli.reassignment.record_file import Keeping, RecordFile
+from klamm.cli.streams import line_of
+from transport.messages import PartitionState
+from transport.metadata import TopicPartition
+
+
+@define
+class Slowing:
+    """The throttle of moves. `rate` is in bytes per second, None for none; earlier moves may have one all the same."""
+
+    admin: MoveAdmin
+    file: RecordFile | None
+    """Where the record is, None if the cluster keeps what was before moves."""
+
+    rate: int | None
+    _keeping: Keeping | None = None
+    _told: set[int] = field(factory=set)
+
+    def __attrs_post_init__(self) -> None:
+        """Pick up the record of an earlier process."""
+        record = None if self.file is None else self.file.read()
+        is_wanted = record is not None or self.rate is not None
+        if self.file is not None and is_wanted:
+            self._keeping = Keeping(self.file, record or MoveRecord(), needs_place=True)
+
+    async def begin(self, states: Iterable[PartitionState], targets: Targets) -> None:
+        """Throttle moves before they begin, or in progress. Raises click.ClickException."""
+        if self.rate is not None and targets:
+            await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
+
+    async def end(self, over: Collection[TopicPartition]) -> None:
+        """Lift the throttles of moves that are over, and restore the rates of brokers that have none left.
+
+        Raises click.ClickException.
+        """
+        if not isinstance(self.admin, ClusterAdmin):
+            return
+        if self._keeping is None:
+            if self.file is None:
+                await move_throttles.lift(self.admin, over)
+            return
+        lifted = await recorded_throttles.lift(self.admin, over, self._keeping.record)
+        try:
+            self._keeping.file.replace(self._keeping.record, lifted.left)
+        except OSError as error:
+            raise click.ClickException(f"what was restored is still recorded: {line_of(error)}") from None
+        self._keeping.record = lifted.left or MoveRecord()
+        for broker in set(lifted.absent) - self._told:
+            click.echo(f"broker {broker} does not answer, and keeps the throttle until it is back", err=True)
+        self._told = set(lifted.absent)
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """The brokers whose earlier rates are still to be restored."""
+        if self._keeping is None:
+            return ()
+        return tuple(sorted({broker for broker, _ in self._keeping.record.rates}))

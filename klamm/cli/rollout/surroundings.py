@@ -1,0 +1,92 @@
+"""What a rollout sees of the cluster besides its own moves: leaders, room, moves of others, brakes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import trio
+from attrs import define, evolve, field
+
+from controller.admin.disks import disks_of
+from controller.admin.move_admin import MoveAdmin
+from controller.rollout.choosing import Hold, Standing
+from controller.rollout.moves import Move
+from klamm.cli.rollout.brakes import LOOK_SECONDS, Brakes, foreign_hold
+from transport.messages import MetadataResponse, PartitionState
+from transport.metadata import NO_LEADER, TopicPartition
+
+ROOM_SECONDS: Final = 15.0
+
+
+@define
+class Surroundings:
+    """The cluster as it was a few seconds ago. `moves` are those of the plan."""
+
+    admin: MoveAdmin
+    moves: Collection[Move]
+    brakes: Brakes
+    checks_room: bool
+    live: frozenset[int] = frozenset()
+    hold: Hold | None = None
+    """Why nothing begins for now, but for the operator's own holds."""
+
+    _standing: Standing = field(factory=Standing)
+    _next_look: float = float("-inf")
+    _next_room: float = float("-inf")
+
+    @property
+    def urgent(self) -> Collection[TopicPartition]:
+        """The partitions that lack replicas."""
+        return self._standing.urgent
+
+    async def look(self, foreign: Collection[TopicPartition], at_start: Collection[int]) -> bool:
+        """Look around if it is time; return whether it was. `foreign` are partitions that others move."""
+        is_due = trio.current_time() >= self._next_look
+        if is_due:
+            self._see(await self.admin.read_metadata())
+            self._next_look = trio.current_time() + LOOK_SECONDS
+        self.brakes.at_start = at_start
+        self.hold = await self.brakes.look(self.live) or foreign_hold(foreign)
+        return is_due
+
+    async def look_at_room(self, receiving: Collection[int], in_flight: Iterable[Move]) -> None:
+        """Ask the brokers that are to receive replicas for their room; what is in flight has its own already."""
+        now = trio.current_time()
+        if now < self._next_room or not receiving or not self.checks_room:
+            return
+        self._next_room = now + ROOM_SECONDS
+        told = await self.admin.describe_log_dirs(sorted(receiving))
+        free = {broker: disk.free for broker, disk in disks_of(told).items()}
+        for move in in_flight:
+            for broker in move.adding:
+                if broker in free:
+                    free[broker] -= max(move.size, 0)
+        self._standing = evolve(self._standing, room=free)
+
+    def use_room(self, moves: Iterable[Move]) -> None:
+        """Note that moves begin."""
+        room = dict(self._standing.room)
+        for move in moves:
+            for broker in move.adding:
+                if broker in room:
+                    room[broker] -= max(move.size, 0)
+        self._standing = evolve(self._standing, room=room)
+
+    def standing(self, paused_by: Iterable[str]) -> Standing:
+        """Return what matters to the choice of the next moves; an operator's hold comes before others."""
+        paused = ", ".join(sorted(paused_by))
+        return evolve(self._standing, hold=Hold(f"paused by {paused}") if paused else self.hold)
+
+    def _see(self, found: MetadataResponse) -> None:
+        states: Mapping[TopicPartition, PartitionState] = {state.tp: state for state in found.partitions}
+        self.live = frozenset(broker.id for broker in found.brokers)
+        named = {broker for move in self.moves for broker in (*move.before, *move.after)}
+        self._standing = evolve(
+            self._standing,
+            leaders={move.tp: states[move.tp].leader for move in self.moves if move.tp in states},
+            led=Counter(state.leader for state in states.values() if state.leader != NO_LEADER),
+            dead=named - self.live,
+            urgent={tp for tp, state in states.items() if state.is_under_replicated},
+        )

@@ -1,0 +1,231 @@
+"""`klamm rollout` on a cluster of ours: moves begin as others end, and all that has to be known is beside the plan."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from attrs import frozen
+
+from klamm.cli.demo.task_cluster import task_cluster
+from klamm.cli.rollout.plan_files import PlanFiles
+from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
+from transport.store import paths
+from transport.store.protocol import Delete, MetadataStore
+
+PARTITIONS = 12
+TARGET, START = [3, 4], [1, 2]
+DEAF = 9
+
+
+@frozen
+class Place:
+    """A cluster with a topic, and the folder of a plan for it."""
+
+    klamm: Shell
+    store: MetadataStore
+    plan: Path
+
+    async def create(self, *replicas: Sequence[int]) -> None:
+        assignment = ",".join(":".join(map(str, each)) for each in replicas)
+        await self.klamm("topic", "create", "orders", "--replica-assignment", assignment)
+
+    def planned(self, *targets: Sequence[int], before: Sequence[int] = START) -> None:
+        """Write a plan as `klamm plan` does, in two files of a folder."""
+        self.plan.mkdir()
+        entries = [
+            {"topic": "orders", "partition": p, "replicas": list(target), "before": before}
+            for p, target in enumerate(targets)
+        ]
+        for number in (1, 2):
+            text = json.dumps({"version": 1, "partitions": entries[number - 1 :: 2]})
+            (self.plan / f"plan-{number:04}.json").write_text(text)
+        (self.plan / "rollback-0001.json").write_text("{}")
+
+    async def replicas(self) -> list[list[int]]:
+        return [row["replicas"] for row in json.loads(await self.klamm("topic", "describe", "orders", "-o", "json"))]
+
+    async def rollout(self, verb: str, *options: str, fails: bool = False) -> str:
+        return await self.klamm("rollout", verb, str(self.plan), *options, fails=fails)
+
+    async def alone(self, verb: str, *options: str) -> str:
+        """Run a verb that asks no cluster."""
+        done = await run_klamm("rollout", verb, str(self.plan), *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode()
+
+    async def status(self) -> Any:  # noqa: ANN401  a document of JSON
+        return json.loads(await self.alone("status", "-o", "json"))
+
+    def entries(self, kind: str) -> list[dict[str, Any]]:
+        """Return what the journal has of a kind."""
+        file = PlanFiles(self.plan).journal
+        lines = map(json.loads, file.read_text().splitlines() if file.exists() else ())
+        return [line for line in lines if line["is"] == kind]
+
+    @asynccontextmanager
+    async def running(self, *options: str) -> AsyncIterator[trio.Process]:
+        """Run the rollout in a process of its own, which is killed at the end of the block."""
+        command = [sys.executable, "-m", "klamm", "rollout", "run", str(self.plan), *options]
+        command += ["--bootstrap-server", self.klamm.bootstrap]
+        process = await trio.lowlevel.open_process(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                os.kill(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def until(self, kind: str, count: int) -> None:
+        """Wait until so many moves have begun or ended, or something else has happened so often."""
+        with trio.fail_after(60):
+            while sum(len(entry.get("moves", "1")) for entry in self.entries(kind)) < count:
+                await trio.sleep(0.02)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with task_cluster(tmp_path / "cluster") as cluster:
+        yield Place(Shell(await bootstrap_of(cluster.store)), cluster.store, tmp_path / "plan")
+
+
+async def test_a_plan_is_carried_out_in_windows_and_undone(place: Place) -> None:
+    await place.create(*[START] * PARTITIONS)
+    place.planned(*[TARGET] * PARTITIONS)
+    said = await place.rollout("run", "--in-per-broker", "3", "--out-per-broker", "4")
+    assert said == "rollout: done: 12 done\n"
+    assert await place.replicas() == [TARGET] * PARTITIONS
+    windows = [len(entry["moves"]) for entry in place.entries("begun")]
+    assert (sum(windows), max(windows)) == (PARTITIONS, 3)
+    found = await place.status()
+    assert (found["state"], found["moves"]["done"], found["carried_out_by"]) == ("done", PARTITIONS, None)
+    assert await place.rollout("run") == "rollout: done: 12 done\n"
+    assert await place.rollout("undo") == "rollout: undone: 12 back\n"
+    assert await place.replicas() == [START] * PARTITIONS
+
+
+async def test_a_plan_that_is_out_of_date_is_refused_with_a_list(place: Place) -> None:
+    await place.create(*[START] * 3, [5, 6], [2, 1])
+    place.planned(*[TARGET] * 5)
+    said = await place.rollout("run", fails=True)
+    assert said == (
+        "orders-3: has replicas [5, 6], not [1, 2]\norders-4: has replicas [2, 1], not [1, 2]\n"
+        "Error: 2 partitions have changed since the plan was made: plan again, or leave them out with --skip-changed\n"
+    )
+    assert not PlanFiles(place.plan).journal.exists()
+    await place.rollout("run", "--skip-changed", fails=True)
+    assert await place.replicas() == [TARGET, TARGET, TARGET, [5, 6], [2, 1]]
+    found = await place.status()
+    assert (found["moves"]["done"], found["moves"]["skipped"]) == (3, 2)
+    assert found["not_as_planned"][0] == {
+        "partition": "orders-3",
+        "move": "skipped",
+        "because": "has replicas [5, 6], not [1, 2]",
+    }
+
+
+async def test_it_is_killed_goes_on_is_paused_and_aborted(place: Place) -> None:
+    """The first two moves get stuck; the others go through a window of three."""
+    await register_deaf_broker(place.store, DEAF)
+    await place.create(*[START] * 8)
+    place.planned([DEAF, 2], [DEAF, 2], *[TARGET] * 6)
+    options = ("--in-flight", "3", "--pause-file", str(place.plan / "stop"))
+    (place.plan / "stop").touch()
+    async with place.running(*options):
+        await place.until("happened", 1)
+        assert place.entries("begun") == []
+        (place.plan / "stop").unlink()
+        await place.until("begun", 1)
+    async with place.running(*options):
+        await place.until("ended", 6)
+        said = await place.rollout("run", fails=True)
+        assert said.startswith("Error: this plan is being carried out by process ")
+        assert "paused: the rollout is paused by operator, carried out by process " in await place.alone("pause")
+        found = await place.status()
+        assert found["carried_out_by"].startswith("process ")
+        assert found["paused_by"] == ["operator"]
+        assert "resumed: the rollout is running" in await place.alone("resume")
+        assert await place.rollout("abort") == "rollout: aborted: 2 pending, 6 done\n"
+    assert await place.replicas() == [START, START, *[TARGET] * 6]
+    again = await place.rollout("run", fails=True)
+    assert "an aborted rollout does not begin again" in again
+
+
+async def test_it_does_not_begin_while_others_move_and_is_not_the_second_of_its_kind(place: Place) -> None:
+    await register_deaf_broker(place.store, DEAF)
+    await place.create(*[START] * 3)
+    place.planned(TARGET, TARGET)
+    other = place.plan / "other.json"
+    other.write_text(json.dumps({"partitions": [{"topic": "orders", "partition": 2, "replicas": [DEAF]}]}))
+    await place.klamm("reassignment", "execute", "--reassignment-json-file", str(other), "--no-wait")
+    said = await place.rollout("run", fails=True)
+    assert said == (
+        "Error: orders-2 is being moved by somebody else: wait until `klamm reassignment list` shows no more\n"
+    )
+
+
+async def test_a_move_asked_for_by_hand_takes_its_partition_out(place: Place) -> None:
+    await register_deaf_broker(place.store, DEAF)
+    await place.create(*[START] * 2)
+    place.planned([DEAF, 2], TARGET)
+    by_hand = place.plan / "by-hand.json"
+    by_hand.write_text(json.dumps({"partitions": [{"topic": "orders", "partition": 0, "replicas": [5, 2]}]}))
+    async with place.running() as process:
+        await place.until("begun", 1)
+        await place.klamm("reassignment", "execute", "--reassignment-json-file", str(by_hand))
+        assert await process.wait() == 1
+    assert await place.replicas() == [[5, 2], TARGET]
+    assert (await place.status())["moves"]["overridden"] == 1
+    assert await place.rollout("undo") == "rollout: undone: 1 overridden, 1 back\n"
+    assert await place.replicas() == [[5, 2], START]
+
+
+async def test_what_cannot_go_back_is_named(place: Place) -> None:
+    await register_deaf_broker(place.store, DEAF)
+    await place.create([2, DEAF], START)
+    place.planned([2, 3], [2, 3], before=[2, DEAF])
+    (place.plan / "plan-0002.json").unlink()
+    assert await place.rollout("run") == "rollout: done: 1 done\n"
+    await place.store.multi([Delete(paths.broker(DEAF))])
+    said = await place.rollout("undo", fails=True)
+    assert "orders-0 stays on [2, 3]: broker 9 of [2, 9] not alive\n" in said
+    assert await place.replicas() == [[2, 3], START]
+
+
+async def test_a_dry_run_changes_nothing(place: Place) -> None:
+    await place.create(*[START] * 4)
+    place.planned(*[TARGET] * 4)
+    said = await place.rollout("run", "--dry-run", "--in-per-broker", "2", "--throttle", "1000")
+    assert said == (
+        "4 moves, 0 bytes to copy, at least 2 windows, at least 0 s at the throttle\n"
+        "Nothing was changed: this was a dry run.\n"
+    )
+    assert await place.replicas() == [START] * 4
+    assert not PlanFiles(place.plan).journal.exists()
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "status", "abort", "undo"])
+async def test_there_has_to_be_a_rollout(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
+    done = await run_klamm("rollout", verb, str(tmp_path))
+    expected = f"Error: no rollout of {tmp_path} has begun: `klamm rollout run` begins one\n"
+    assert (done.returncode, done.stderr.decode()) == (1, expected)
+
+
+async def test_a_folder_without_a_plan_or_with_a_partition_twice_is_refused(tmp_path: Path) -> None:
+    done = await run_klamm("rollout", "run", str(tmp_path))
+    assert b"there is no plan in this folder: plan.json, plan-0001.json" in done.stderr
+    for number in (1, 2):
+        text = '{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}'
+        (tmp_path / f"plan-{number}.json").write_text(text)
+    done = await run_klamm("rollout", "run", str(tmp_path))
+    assert b"plan-2.json: t-0 is in another file of the plan, too" in done.stderr

@@ -1,0 +1,78 @@
+"""What makes a rollout pause by itself, and that it lets go."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import cast
+
+import pytest
+import trio
+
+from controller.admin.move_admin import MoveAdmin
+from controller.rollout.choosing import Hold
+from klamm.cli.rollout import brakes
+from klamm.cli.rollout.brakes import Brakes, fault_of, foreign_hold
+from transport.http import Page, serve_http
+from transport.network import TcpNetwork
+from transport.zookeeper_server import free_port
+
+HOST = "127.0.0.1"
+NOBODY = cast("MoveAdmin", None)
+"""A cluster that is asked for nothing but moves."""
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let brakes look each time."""
+    monkeypatch.setattr(brakes, "LOOK_SECONDS", 0.0)
+
+
+async def _listen_only(_: trio.abc.Stream) -> None:
+    await trio.sleep_forever()
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (HTTPStatus.OK, None),
+        (HTTPStatus.NO_CONTENT, None),
+        (HTTPStatus.SERVICE_UNAVAILABLE, "answers 503"),
+        (HTTPStatus.NOT_FOUND, "answers 404"),
+    ],
+)
+async def test_a_url_says_go_by_its_status(status: HTTPStatus, expected: str | None, nursery: trio.Nursery) -> None:
+    port = await nursery.start(serve_http, TcpNetwork(), lambda _: Page(b"", status), HOST, 0)
+    assert await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{port}/go") == expected
+
+
+async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery) -> None:
+    said = await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{free_port()}/")
+    assert said is not None
+    assert said.startswith("does not answer: ")
+    monkeypatch.setattr(brakes, "URL_SECONDS", 0.05)
+    deaf = await nursery.start(TcpNetwork().serve, _listen_only, HOST, 0)
+    assert "timed out" in str(await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{deaf}/"))
+
+
+async def test_a_file_holds_everything_up_as_long_as_it_exists(tmp_path: Path) -> None:
+    file = tmp_path / "stop"
+    braking = Brakes(NOBODY, (), file)
+    assert await braking.look(()) is None
+    await trio.Path(file).touch()
+    assert await braking.look(()) == Hold(f"{file} exists")
+    await trio.Path(file).unlink()
+    assert await braking.look(()) is None
+
+
+async def test_a_broker_that_died_holds_up_all_but_the_cure() -> None:
+    braking = Brakes(NOBODY, (1, 2, 3))
+    assert await braking.look((1,)) == Hold("brokers 2, 3 died", spares_urgent=True)
+    assert await braking.look((1, 2, 3, 4)) is None
+
+
+def test_moves_of_others_are_named_but_not_all_of_them() -> None:
+    assert foreign_hold([]) is None
+    assert foreign_hold(["a-1"]) == Hold("a-1 is being moved by somebody else")
+    names = [f"a-{n}" for n in range(6)]
+    assert foreign_hold(names) == Hold("a-0, a-1, a-2 and 3 more are being moved by somebody else")
