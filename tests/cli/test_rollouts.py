@@ -189,16 +189,25 @@ async def test_a_move_asked_for_by_hand_takes_its_partition_out(place: Place) ->
     assert await place.replicas() == [[5, 2], START]
 
 
-async def test_what_cannot_go_back_is_named(place: Place) -> None:
+async def test_what_cannot_go_back_is_named_and_holds_up_no_other(place: Place) -> None:
     await register_deaf_broker(place.store, DEAF)
-    await place.create([2, DEAF], START)
-    place.planned([2, 3], [2, 3], before=[2, DEAF])
-    (place.plan / "plan-0002.json").unlink()
-    assert await place.rollout("run") == "rollout: done: 1 done\n"
+    await place.create([2, DEAF], [1, 2], [1, 2])
+    entries = [
+        {"topic": "orders", "partition": p, "replicas": [2, 3], "before": before}
+        for p, before in enumerate(([2, DEAF], [1, 2]))
+    ]
+    place.plan.mkdir()
+    (place.plan / "plan.json").write_text(json.dumps({"version": 1, "partitions": entries}))
+    assert await place.rollout("run") == "rollout: done: 2 done\n"
     await place.store.multi([Delete(paths.broker(DEAF))])
     said = await place.rollout("undo", fails=True)
     assert "orders-0 stays on [2, 3]: broker 9 of [2, 9] not alive\n" in said
-    assert await place.replicas() == [[2, 3], START]
+    assert await place.replicas() == [[2, 3], [1, 2], [1, 2]]
+    assert (await place.status())["moves"] == {
+        **dict.fromkeys(("pending", "in flight", "overridden", "skipped", "failed", "going back"), 0),
+        "done": 1,
+        "back": 1,
+    }
 
 
 async def test_a_dry_run_changes_nothing(place: Place) -> None:

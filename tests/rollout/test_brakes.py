@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,16 @@ from controller.admin.move_admin import MoveAdmin
 from controller.rollout.choosing import Hold
 from klamm.cli.rollout import brakes
 from klamm.cli.rollout.brakes import Brakes, fault_of, foreign_hold
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.http import Page, serve_http
+from transport.messages import (
+    BrokerEndpoint,
+    ConfigEntry,
+    ConfigResource,
+    MetadataResponse,
+    PartitionState,
+    ResourceConfigs,
+)
 from transport.network import TcpNetwork
 from transport.zookeeper_server import free_port
 
@@ -26,6 +36,33 @@ NOBODY = cast("MoveAdmin", None)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let brakes look each time."""
     monkeypatch.setattr(brakes, "LOOK_SECONDS", 0.0)
+
+
+def cluster(*live: int, partitions: tuple[PartitionState, ...] = ()) -> MetadataResponse:
+    return MetadataResponse(None, 1, tuple(BrokerEndpoint(id_, HOST, 1) for id_ in live), partitions)
+
+
+def state(topic: str, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
+    return PartitionState(topic, "id", 0, 1, isr[0], 1, isr, 1, replicas)
+
+
+class Topics:
+    """A cluster that tells the settings of its topics, of which each needs two replicas in sync."""
+
+    async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
+        entry = ConfigEntry(MIN_INSYNC_REPLICAS, "2", "DYNAMIC_TOPIC_CONFIG")
+        return tuple(ResourceConfigs(one, (entry,)) for one in resources)
+
+
+async def test_a_partition_that_may_get_better_holds_up_all_but_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brakes, "ClusterAdmin", Topics)
+    short, alone, whole = state("short", (1, 2), (1,)), state("alone", (1,), (1,)), state("whole", (1, 2, 3), (1, 2))
+    braking = Brakes(cast("MoveAdmin", Topics()), ())
+    assert await braking.look(cluster(1, partitions=(alone, whole))) is None
+    found = cluster(1, partitions=(short, alone, whole))
+    assert await braking.look(found) == Hold("short-0 is under min ISR", spares_urgent=True)
+    braking.ignores_min_isr = True
+    assert await braking.look(found) is None
 
 
 async def _listen_only(_: trio.abc.Stream) -> None:
@@ -58,17 +95,17 @@ async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatc
 async def test_a_file_holds_everything_up_as_long_as_it_exists(tmp_path: Path) -> None:
     file = tmp_path / "stop"
     braking = Brakes(NOBODY, (), file)
-    assert await braking.look(()) is None
+    assert await braking.look(cluster()) is None
     await trio.Path(file).touch()
-    assert await braking.look(()) == Hold(f"{file} exists")
+    assert await braking.look(cluster()) == Hold(f"{file} exists")
     await trio.Path(file).unlink()
-    assert await braking.look(()) is None
+    assert await braking.look(cluster()) is None
 
 
 async def test_a_broker_that_died_holds_up_all_but_the_cure() -> None:
     braking = Brakes(NOBODY, (1, 2, 3))
-    assert await braking.look((1,)) == Hold("brokers 2, 3 died", spares_urgent=True)
-    assert await braking.look((1, 2, 3, 4)) is None
+    assert await braking.look(cluster(1)) == Hold("brokers 2, 3 died", spares_urgent=True)
+    assert await braking.look(cluster(1, 2, 3, 4)) is None
 
 
 def test_moves_of_others_are_named_but_not_all_of_them() -> None:

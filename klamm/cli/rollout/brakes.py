@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -14,10 +14,10 @@ from attrs import define, field
 
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
-from controller.admin.moves import CANNOT_SEE
 from controller.rollout.choosing import Hold
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError
-from transport.messages import UNKNOWN
+from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
 
 LOOK_SECONDS: Final = 5.0
 """The time between two looks at what may hold a rollout up."""
@@ -34,13 +34,16 @@ class Brakes:
     at_start: Collection[int]
     file: Path | None = None
     url: str | None = None
+    ignores_min_isr: bool = False
     _hold: Hold | None = None
     _next: float = field(default=float("-inf"))
 
-    async def look(self, live: Collection[int]) -> Hold | None:
+    async def look(self, found: MetadataResponse) -> Hold | None:
         """Return why nothing may begin, None if something may. The answer is that of a few seconds ago at most."""
         if trio.current_time() >= self._next:
-            self._hold = await self._signal() or self._dead(live) or await self._under_min_isr()
+            live = {broker.id for broker in found.brokers}
+            lacking = [state for state in found.partitions if state.is_under_replicated]
+            self._hold = await self._signal() or self._dead(live) or await self._under_min_isr(lacking)
             self._next = trio.current_time() + LOOK_SECONDS
         return self._hold
 
@@ -59,19 +62,26 @@ class Brakes:
         text = f"broker{'s' if len(died) > 1 else ''} {', '.join(map(str, died))} died"
         return Hold(text, spares_urgent=True)
 
-    async def _under_min_isr(self) -> Hold | None:
-        if not isinstance(self.admin, ClusterAdmin):
+    async def _under_min_isr(self, lacking: Sequence[PartitionState]) -> Hold | None:
+        """Judge partitions that lack replicas: one that has all it can have does not get better by waiting."""
+        if self.ignores_min_isr or not lacking or not isinstance(self.admin, ClusterAdmin):
             return None  # ZooKeeper does not tell the settings of brokers
         try:
-            count = (await self.admin.describe_cluster()).under_min_isr
-        except CANNOT_SEE as error:
-            return Hold(f"the cluster cannot be seen: {error}")
+            least = await self._least_isrs({state.topic for state in lacking})
         except ApiError:
-            return None  # this operator may not see it
-        if count in (0, UNKNOWN):
+            return None  # this operator may not see them
+        under = [state.tp for state in lacking if len(state.isr) < least.get(state.topic, 0)]
+        if not under:
             return None
-        text = f"{count:,} partition{' is' if count == 1 else 's are'} under min ISR"
-        return Hold(text, spares_urgent=True)
+        return Hold(f"{named(under)} {'is' if len(under) == 1 else 'are'} under min ISR", spares_urgent=True)
+
+    async def _least_isrs(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return min.insync.replicas of topics, of those that tell it. Raises ApiError, WireError."""
+        assert isinstance(self.admin, ClusterAdmin)
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(topics)]
+        told = await self.admin.describe_configs(resources)
+        entries = [(one.resource.name, entry) for one in told for entry in one.entries]
+        return {name: int(entry.value) for name, entry in entries if entry.name == MIN_INSYNC_REPLICAS}
 
 
 def foreign_hold(names: Collection[object]) -> Hold | None:

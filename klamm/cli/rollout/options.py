@@ -27,6 +27,7 @@ class Options:
     throttle: int | None
     pause_file: Path | None
     go_url: str | None
+    ignore_min_isr: bool
     skip_changed: bool
     ignore_room: bool
     elects: bool
@@ -66,6 +67,7 @@ _OPTIONS: Final = (
         callback=_url,
         help="Begin something only while GET of this URL answers 2xx; an error or a time-out means no.",
     ),
+    click.option("--ignore-min-isr", is_flag=True, help="Go on while partitions are under min ISR."),
     click.option(
         "--skip-changed", is_flag=True, help="Leave partitions out that have changed since the plan was made."
     ),
@@ -89,6 +91,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         throttle: int | None,
         pause_file: Path | None,
         go_url: str | None,
+        ignore_min_isr: bool,
         skip_changed: bool,
         ignore_room: bool,
         no_elect: bool,
@@ -96,7 +99,17 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         **more: object,
     ) -> None:
         limits = Limits(in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
-        options = Options(limits, throttle, pause_file, go_url, skip_changed, ignore_room, not no_elect, dry_run)
+        options = Options(
+            limits,
+            throttle,
+            pause_file,
+            go_url,
+            ignore_min_isr=ignore_min_isr,
+            skip_changed=skip_changed,
+            ignore_room=ignore_room,
+            elects=not no_elect,
+            dry_run=dry_run,
+        )
         command(options=options, **more)
 
     return with_options(with_run_options, _OPTIONS)
@@ -104,4 +117,14 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def quiet_options(throttle: int | None) -> Options:
     """Return the options of a process that ends a rollout."""
-    return Options(_DEFAULTS, throttle, None, None, skip_changed=True, ignore_room=False, elects=False, dry_run=False)
+    return Options(
+        _DEFAULTS,
+        throttle,
+        None,
+        None,
+        ignore_min_isr=False,
+        skip_changed=True,
+        ignore_room=False,
+        elects=False,
+        dry_run=False,
+    )

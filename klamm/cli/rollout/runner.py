@@ -74,8 +74,9 @@ class Runner:
     def __attrs_post_init__(self) -> None:
         """Take up the work where the journal left it."""
         self._work = self._work_of_phase()
-        brakes = Brakes(self.admin, self.history.brokers, self.options.pause_file, self.options.go_url)
-        checks_room = not (self.options.ignore_room or isinstance(self.admin, ZnodeMoves))
+        options = self.options
+        brakes = Brakes(self.admin, self.history.brokers, options.pause_file, options.go_url, options.ignore_min_isr)
+        checks_room = not (options.ignore_room or isinstance(self.admin, ZnodeMoves))
         self._around = Surroundings(self.admin, self.moves, brakes, checks_room)
 
     # --- the course -----------------------------------------------------------------------------------------------
@@ -293,6 +294,10 @@ class Runner:
             await cancel(self.admin, flying, self.display)
             await self._note_cancelled(flying)
         await self.slowing.end(list(self.plan.file.targets))
+        if self.history.state.phase is Phase.ABORTING_TO_UNDO:
+            # Whoever wants it undone knows which brokers are dead by now.
+            live = sorted(broker.id for broker in (await self.admin.read_metadata(())).brokers)
+            self.journal.add("brokers", brokers=live)
         self._happen(Happening.LANDED)
         self._work = self._work_of_phase()
 

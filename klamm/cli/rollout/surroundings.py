@@ -32,6 +32,7 @@ class Surroundings:
     hold: Hold | None = None
     """Why nothing begins for now, but for the operator's own holds."""
 
+    _found: MetadataResponse | None = None
     _standing: Standing = field(factory=Standing)
     _next_look: float = float("-inf")
     _next_room: float = float("-inf")
@@ -45,10 +46,12 @@ class Surroundings:
         """Look around if it is time; return whether it was. `foreign` are partitions that others move."""
         is_due = trio.current_time() >= self._next_look
         if is_due:
-            self._see(await self.admin.read_metadata())
+            self._found = await self.admin.read_metadata()
+            self._see(self._found)
             self._next_look = trio.current_time() + LOOK_SECONDS
         self.brakes.at_start = at_start
-        self.hold = await self.brakes.look(self.live) or foreign_hold(foreign)
+        assert self._found is not None
+        self.hold = await self.brakes.look(self._found) or foreign_hold(foreign)
         return is_due
 
     async def look_at_room(self, receiving: Collection[int], in_flight: Iterable[Move]) -> None:
