@@ -14,13 +14,24 @@ is skipped while another entry of its partition, which must arrive first, is wai
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sized
+from collections.abc import Container, Iterator, Sized
 from itertools import chain, count, islice
 from typing import Final, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from msgspec.structs import replace
 
+from controller.channels.blocks import (
+    MAX_PARTITIONS,
+    Key,
+    Orders,
+    States,
+    is_recreation,
+    key_of,
+    newer_order,
+    newer_state,
+)
+from controller.channels.waiting import Waiting
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
 from transport.messages import (
     BrokerEndpoint,
@@ -32,56 +43,17 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from transport.metadata import LEADER_DURING_DELETE
+from transport.messages.shared import SharedRows
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-Key = tuple[str, int]
-"""Topic name and partition number."""
 
-MAX_PARTITIONS: Final = 10_000
-"""The limit of one request. With the longest names and a hundred replicas each, this fills a fifth of a frame."""
+Told = Publication | Orders | States
+"""Something that a broker is told, or what several are told together."""
 
 MAX_OVERTAKEN: Final = 4
 """The number of requests of other kinds that may be sent before one that waits."""
-
-
-def authority(state: PartitionState) -> tuple[int, int, int]:
-    """Return the sort key that orders the states of one partition: the newer state has the greater one."""
-    return state.controller_epoch, state.leader_epoch, state.partition_epoch
-
-
-def _newer(waiting: PartitionState, state: PartitionState) -> PartitionState:
-    """Return the newer of two states of one topic id, `state` being the later arrival.
-
-    With equal epochs the later arrival wins, because the replica set can change without a new epoch. So does a state
-    that says that the topic is being deleted: its epochs are those of no leader and cannot be compared.
-    """
-    is_deletion = state.leader == LEADER_DURING_DELETE
-    return state if is_deletion or authority(waiting) <= authority(state) else waiting
-
-
-def _merge_state(waiting: dict[Key, PartitionState], key: Key, state: PartitionState) -> None:
-    before = waiting.get(key)
-    if before is not None and before.topic_id == state.topic_id:
-        state = _newer(before, state)
-    waiting[key] = state
-
-
-@frozen
-class Newest:
-    """Partition states, merged once for all the brokers to which they are sent."""
-
-    states: Mapping[Key, PartitionState]
-
-    @classmethod
-    def of(cls, partitions: Iterable[PartitionState]) -> Newest:
-        """Merge states given in the order of their arrival."""
-        states: dict[Key, PartitionState] = {}
-        for state in partitions:
-            _merge_state(states, (state.topic, state.partition), state)
-        return cls(states)
 
 
 @define
@@ -102,8 +74,8 @@ class BrokerBacklog:
     _topics: tuple[tuple[str, str], ...] | None = field(default=None, init=False)
     """All topics, sent with the next UpdateMetadata: its states arrived after the list or agree with it."""
 
-    _leader_and_isr: dict[Key, LeaderAndIsrPartition] = field(factory=dict, init=False)
-    _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
+    _leader_and_isr: Waiting[LeaderAndIsrPartition] = field(init=False)
+    _metadata: Waiting[PartitionState] = field(init=False)
     _gone: dict[Key, PartitionState] = field(factory=dict, init=False)
     """The first deletion of a topic that was recreated under its name. The broker may know the deleted topic, and if
     the new one is deleted before the broker hears of it, no other entry says that the first one no longer exists."""
@@ -114,9 +86,13 @@ class BrokerBacklog:
     _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
     """The number of times each kind of request was overtaken, in the order of sending."""
 
+    def __attrs_post_init__(self) -> None:
+        self._leader_and_isr = Waiting(self.max_partitions)
+        self._metadata = Waiting(self.max_partitions)
+
     def waits_to_tell(self, topics: Container[str]) -> bool:
         """Return whether brokers' metadata of one of these topics waits to be sent."""
-        return any(name in topics for name, _ in chain(self._metadata, self._gone))
+        return any(name in topics for name in chain(self._metadata.topics(), (name for name, _ in self._gone)))
 
     def __len__(self) -> int:
         """Return the number of waiting entries."""
@@ -129,18 +105,20 @@ class BrokerBacklog:
         )
         return sum(map(len, parts)) + (self._live_brokers is not None or self._topics is not None)
 
-    def add(self, publication: Publication | Newest) -> None:
-        """Merge a publication into the waiting entries."""
-        match publication:
+    def add(self, told: Told) -> None:
+        """Merge what the broker is told into the waiting entries."""
+        match told:
+            case States():
+                self._metadata.add(told.blocks, self._replace_state)
+            case Orders():
+                self._add_orders(told)
             case TellLeaderAndIsr(state=state, is_new=is_new):
-                self._add_leader_and_isr(state, is_new)
-            case TellLeaderships(states=told, is_new=is_new):
-                for state in told:
-                    self._add_leader_and_isr(state, is_new)
-            case Newest(states=states):
-                self._add_states(states)
+                self._add_orders(Orders.of([SharedRows((LeaderAndIsrPartition(state, is_new),))]))
+            case TellLeaderships():
+                for each in told.each():
+                    self.add(each)
             case TellMetadata():
-                self._add_metadata(publication)
+                self._add_metadata(told)
             case TellStopReplica(partition=partition):
                 self._add_stop(partition)
 
@@ -175,23 +153,25 @@ class BrokerBacklog:
 
         Otherwise the list travels with the next metadata.
         """
-        return self._metadata_request([]) if self._live_brokers is not None and self._leader_and_isr else None
+        return self._metadata_request(()) if self._live_brokers is not None and self._leader_and_isr else None
 
     def _take_leader_and_isr(self) -> Request[object] | None:
         # A LeaderAndIsr may name a leader that the broker does not know yet, so the list must arrive first.
         if self._live_brokers is not None:
             return None
-        told = _take_out(self._leader_and_isr, self.max_partitions, {key for key, _ in self._first_stops})
-        if not told:
+        orders = self._leader_and_isr.take(self.max_partitions, {key for key, _ in self._first_stops})
+        if not orders:
             return None
         epochs = self.controller_epoch, self.broker_epoch
-        return LeaderAndIsrRequest(self.controller.id, *epochs, tuple(told), next(self.numbers))
+        return LeaderAndIsrRequest(self.controller.id, *epochs, orders, next(self.numbers))
 
     def _take_metadata(self) -> Request[object] | None:
-        states = _take_out(self._gone, self.max_partitions)
+        gone = tuple(_take_out(self._gone, self.max_partitions))
         # States wait for the LeaderAndIsr of their partition, and for the deletion of an earlier topic of that name.
-        later = self._leader_and_isr.keys() | self._gone.keys() if self._gone else self._leader_and_isr
-        states += _take_out(self._metadata, self.max_partitions - len(states), later)
+        later = {*self._leader_and_isr, *self._gone} if self._gone else self._leader_and_isr
+        states = self._metadata.take(self.max_partitions - len(gone), later)
+        # A block stays what it is: joined with something else, it would have to be packed again.
+        states = gone + states if gone else states
         is_due = bool(states) or self._live_brokers is not None or self._topics is not None
         return self._metadata_request(states) if is_due else None
 
@@ -201,16 +181,13 @@ class BrokerBacklog:
 
     # --- merging ------------------------------------------------------------------------------------------------
 
-    def _add_leader_and_isr(self, state: PartitionState, is_new: bool) -> None:  # noqa: FBT001 - called in bulk
-        key = state.topic, state.partition
+    def _add_orders(self, orders: Orders) -> None:
         # A newer LeaderAndIsr supersedes waiting stops of its partition, except deletions, which are sent first.
         if self._stops:
-            by_id = self._stops.pop(key, {})
-            self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
-        waiting = self._leader_and_isr.get(key)
-        if waiting is not None and waiting.state.topic_id == state.topic_id:
-            state, is_new = _newer(waiting.state, state), is_new or waiting.is_new
-        self._leader_and_isr[key] = LeaderAndIsrPartition(state, is_new)
+            for key in chain.from_iterable(orders.blocks):
+                by_id = self._stops.pop(key, {})
+                self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
+        self._leader_and_isr.add(orders.blocks, newer_order)
 
     def _add_metadata(self, told: TellMetadata) -> None:
         if told.live_brokers is not None:
@@ -220,20 +197,15 @@ class BrokerBacklog:
             self._gone.clear()
             # States of topics that are not in the list are obsolete; an empty id in the list matches any topic id.
             ids = dict(told.topics)
-            self._metadata = {k: s for k, s in self._metadata.items() if ids.get(s.topic) in ("", s.topic_id)}
-        self._add_states(Newest.of(told.partitions).states)
+            self._metadata.keep(lambda state: ids.get(state.topic) in ("", state.topic_id))
+        for states in States.of(told.partitions):
+            self._metadata.add(states.blocks, self._replace_state)
 
-    def _add_states(self, states: Mapping[Key, PartitionState]) -> None:
-        # With nothing to merge, which is common in large rounds, one update of the dictionary suffices.
-        if self._metadata.keys().isdisjoint(states):
-            self._metadata.update(states)
-        else:
-            for key, state in states.items():
-                before = self._metadata.get(key)
-                # A deletion is about to be replaced by a topic recreated under the same name.
-                if before is not None and before.leader == LEADER_DURING_DELETE and before.topic_id != state.topic_id:
-                    self._gone.setdefault(key, before)
-                _merge_state(self._metadata, key, state)
+    def _replace_state(self, waiting: PartitionState, state: PartitionState) -> PartitionState:
+        """Return what replaces a state that waits when a later one of its partition comes."""
+        if is_recreation(waiting, state):
+            self._gone.setdefault(key_of(waiting), waiting)
+        return newer_state(waiting, state)
 
     def _add_stop(self, partition: StopReplicaPartition) -> None:
         by_id = self._stops.setdefault((partition.topic, partition.partition), {})
@@ -244,14 +216,12 @@ class BrokerBacklog:
 
     # --- envelopes ----------------------------------------------------------------------------------------------
 
-    def _metadata_request(self, partitions: list[PartitionState]) -> UpdateMetadataRequest:
+    def _metadata_request(self, partitions: tuple[PartitionState, ...]) -> UpdateMetadataRequest:
         live, self._live_brokers = self._live_brokers, None
         topics, self._topics = self._topics, None
         epochs = self.controller_epoch, self.broker_epoch
         number = next(self.numbers)
-        return UpdateMetadataRequest(
-            self.controller.id, *epochs, self.controller, live, tuple(partitions), topics, number
-        )
+        return UpdateMetadataRequest(self.controller.id, *epochs, self.controller, live, partitions, topics, number)
 
     def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
         epochs = self.controller_epoch, self.broker_epoch

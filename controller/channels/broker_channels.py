@@ -10,15 +10,16 @@ from math import inf
 
 import structlog
 import trio
-from attrs import define, evolve, field
+from attrs import define, field
 
 from actors import Backoff, Channel, PeerConnection, supervise
 from actors.histogram import Histogram
-from controller.channels.backlog import BrokerBacklog, Newest
+from controller.channels.addressing import addressed
+from controller.channels.backlog import BrokerBacklog, Told
 from controller.channels.sendable import without_faults
 from controller.config import ControllerConfig
 from controller.model.facts import BrokerGone, BrokerRegistered
-from controller.model.rounds import Publication, TellLeaderships, TellMetadata
+from controller.model.rounds import Publication
 from transport.errors import ApiError
 from transport.host import Host
 from transport.kafka.channel import BrokerConnection, encode_order
@@ -28,14 +29,13 @@ from transport.kafka.orders import Node, PackedStates
 from transport.kafka.releases import WITH_TOPIC_IDS, Release
 from transport.kafka.schema import Versions
 from transport.log import get_logger
-from transport.messages import BrokerEndpoint, PartitionState, Request, UpdateMetadataRequest
+from transport.messages import BrokerEndpoint, Request, UpdateMetadataRequest
 from transport.metadata import BrokerRegistration
 from transport.network import Network
 from transport.wire import CodecError, ConnectionBroken, RequestTimedOut, UnsupportedApi, encode, open_connection
 
 log = get_logger(__name__)
 
-Told = Publication | Newest
 BrokerChannel = Channel[Sequence[Told], Request[object], object]
 OnResponse = Callable[[int, Request[object], object], None]
 OnRelease = Callable[[int, int, Release], None]
@@ -120,42 +120,6 @@ class _Member:
             self._scope = trio.CancelScope()
 
 
-def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int, ...] | None, Told]]:
-    """Yield each item to send with its recipients, None meaning every live broker.
-
-    Consecutive states for the same brokers are joined. They may then follow publications of other kinds that came
-    after them, which is safe because a backlog keeps states apart from those.
-    """
-    brokers: tuple[int, ...] | None = None
-    states: list[PartitionState] = []
-    for publication in publications:
-        if isinstance(publication, TellLeaderships):
-            yield from _by_broker(publication)
-            continue
-        if not isinstance(publication, TellMetadata):
-            yield publication.brokers, publication
-            continue
-        is_more = publication.live_brokers is not None or publication.topics is not None
-        if states and (publication.brokers != brokers or is_more):
-            yield brokers, Newest.of(states)
-            states = []
-        if is_more:
-            yield publication.brokers, evolve(publication, partitions=())
-        brokers = publication.brokers
-        states += publication.partitions
-    if states:
-        yield brokers, Newest.of(states)
-
-
-def _by_broker(told: TellLeaderships) -> Iterator[tuple[tuple[int, ...], TellLeaderships]]:
-    states: dict[int, list[PartitionState]] = {}
-    for brokers, state in zip(told.recipients, told.states, strict=True):
-        for broker_id in brokers:
-            states.setdefault(broker_id, []).append(state)
-    for broker_id, each in states.items():
-        yield (broker_id,), TellLeaderships([(broker_id,)] * len(each), each, told.is_new)
-
-
 def _mend(broker: BrokerRegistration, request: Request[object], fault: Exception) -> Request[object] | None:
     """Return the sendable part of a request that cannot be encoded; log the rows that are dropped."""
     left, rows = without_faults(request, encode_order if broker.is_kafkas else encode)
@@ -206,13 +170,8 @@ class BrokerChannels:
 
     def publish(self, publications: Sequence[Publication]) -> None:
         """Pass publications to the channels of their recipients; a broker without a channel is not alive."""
-        told: dict[int, list[Told]] = {}
-        for brokers, item in _addressed(publications):
-            for broker_id in self._channels if brokers is None else brokers:
-                if broker_id in self._channels:
-                    told.setdefault(broker_id, []).append(item)
         event_id = structlog.contextvars.get_contextvars().get("event_id")
-        for broker_id, items in told.items():
+        for broker_id, items in addressed(publications, self._channels).items():
             member = self._channels[broker_id]
             member.channel.tell(items)
             member.backlog.caused_by(event_id)

@@ -9,7 +9,9 @@ from attrs import define, field
 from hypothesis import event, example, given, strategies as st
 from msgspec.structs import replace
 
-from controller.channels.backlog import MAX_PARTITIONS, BrokerBacklog
+from controller.channels.addressing import addressed
+from controller.channels.backlog import BrokerBacklog
+from controller.channels.blocks import MAX_PARTITIONS
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.backlog_broker import ModelBroker
 from transport.messages import BrokerEndpoint, LeaderAndIsrRequest, PartitionState, Request, StopReplicaPartition
@@ -108,10 +110,20 @@ class Deliveries:
 
     def publish(self, publication: Publication) -> None:
         """Let a publication wait on one way, and deliver it on the other."""
+        self.waiting.add(publication)
+        self._deliver_alone(publication)
+
+    def publish_together(self, publications: list[Publication]) -> None:
+        """Let publications wait in blocks on one way, and deliver each on the other."""
+        for told in addressed(publications, (BROKER,)).get(BROKER, ()):
+            self.waiting.add(told)
+        for publication in publications:
+            self._deliver_alone(publication)
+
+    def _deliver_alone(self, publication: Publication) -> None:
         self.published += 1
         if isinstance(publication, TellMetadata) and publication.live_brokers is not None:
             self.live = publication.live_brokers[0]
-        self.waiting.add(publication)
         alone = BrokerBacklog(CONTROLLER, 3, 77)
         alone.add(publication)
         for request in requests(alone):
@@ -147,12 +159,15 @@ DELETE = "delete topic", TPS[1], False
 ELECT = "elect", TPS[1], False
 
 
+Script = list[tuple[str, TopicPartition, bool] | int]
+
+
 # The broker knows a topic; that is deleted, and so is a namesake, before it is told of either.
 @example([ELECT, 1, 1, DELETE, ELECT, DELETE], 1, 1)
 @example([ELECT, 1, 1, DELETE, ELECT, DELETE, ELECT, DELETE], 1, MAX_PARTITIONS)
 @given(st.lists(st.one_of(happenings, times), max_size=40), times, st.sampled_from([1, MAX_PARTITIONS]))
 def test_merged_delivery_ends_where_unmerged_delivery_does(
-    script: list[tuple[str, TopicPartition, bool] | int], last_times: int, max_partitions: int
+    script: Script, last_times: int, max_partitions: int
 ) -> None:
     history, both = MessageHistory(), Deliveries(BrokerBacklog(CONTROLLER, 3, 77, max_partitions))
     for entry in script:
@@ -162,6 +177,27 @@ def test_merged_delivery_ends_where_unmerged_delivery_does(
                 both.publish(publication)
         elif (request := both.waiting.take()) is not None:
             both.deliver(request, entry)
+    require_same_end(history, both, last_times)
+
+
+@given(st.lists(st.one_of(happenings, times), max_size=40), times, st.sampled_from([1, 2, 20, MAX_PARTITIONS]))
+def test_what_is_published_together_ends_there_as_well(script: Script, last_times: int, max_partitions: int) -> None:
+    history, both = MessageHistory(), Deliveries(BrokerBacklog(CONTROLLER, 3, 77, max_partitions))
+    together: list[Publication] = []
+    for entry in script:
+        if not isinstance(entry, int):
+            what, tp, flag = entry
+            together += history.publications(what, tp, flag=flag)
+            continue
+        both.publish_together(together)
+        together = []
+        if (request := both.waiting.take()) is not None:
+            both.deliver(request, entry)
+    both.publish_together(together)
+    require_same_end(history, both, last_times)
+
+
+def require_same_end(history: MessageHistory, both: Deliveries, last_times: int) -> None:
     for request in requests(both.waiting):
         both.deliver(request, last_times)
 
@@ -173,3 +209,18 @@ def test_merged_delivery_ends_where_unmerged_delivery_does(
         assert log.epochs <= unmerged.logs[tp].epochs, "what a deletion removed came back"
     assert known(merged) == known(unmerged) == history.states
     assert merged.metadata.broker(BROKER) == unmerged.metadata.broker(BROKER) == both.live
+
+
+@given(st.lists(happenings, max_size=30))
+def test_what_is_published_together_is_sent_as_if_it_came_one_by_one(
+    script: list[tuple[str, TopicPartition, bool]],
+) -> None:
+    history = MessageHistory()
+    published = [each for what, tp, flag in script for each in history.publications(what, tp, flag=flag)]
+    together, one_by_one = BrokerBacklog(CONTROLLER, 3, 77), BrokerBacklog(CONTROLLER, 3, 77)
+    for told in addressed(published, (BROKER,)).get(BROKER, ()):
+        together.add(told)
+    for publication in published:
+        one_by_one.add(publication)
+    assert len(together) == len(one_by_one)
+    assert list(requests(together)) == list(requests(one_by_one))

@@ -3,32 +3,50 @@
 A message is the array of its fields in order. Nested messages are nested arrays, tuples are arrays, an Enum is its
 value, and None is nil. Decoding is strict about types (a bool is not an int), ignores unknown trailing elements, and
 gives missing trailing fields their defaults, so that old and new versions of a message can read each other.
+
+Rows that are sent to several brokers are encoded once, and their bytes are spliced in.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from types import UnionType
-from typing import Final, TypeVar, get_args, get_origin
+from typing import Final, TypeVar, cast, get_args, get_origin
 
 import msgpack
 import msgspec
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import FieldInfo, astuple, fields
 
 from transport.messages import Message
+from transport.messages.shared import SharedRows
 from transport.wire.errors import CodecError
 
 M = TypeVar("M")
 
+_PACK: Final = msgspec.msgpack.Encoder().encode
 _SCANNER: Final = msgspec.msgpack.Decoder(msgspec.Raw)
 
 
 def encode(message: object) -> bytes:
     """Pack a message, or a value that a field may have. Raises CodecError for a value that msgpack does not have."""
     try:
-        return msgspec.msgpack.encode(message)
+        shared = getattr(message, "partitions", None)
+        return _PACK(message) if type(shared) is not SharedRows else _PACK(_spliced(cast("Message", message), shared))
     except (TypeError, ValueError, OverflowError) as error:
         raise CodecError(f"{type(message).__name__} cannot be encoded: {error}") from error
+
+
+def _spliced(message: Message, shared: SharedRows[object]) -> tuple[object, ...]:
+    """Return the fields of a message, with bytes in place of its shared rows."""
+    rows = shared.whole("msgpack", _packed_rows)
+    return tuple([rows if value is shared else value for value in astuple(message)])
+
+
+def _packed_rows(rows: SharedRows[object]) -> msgspec.Raw:
+    if not rows.has_pieces:
+        return msgspec.Raw(_PACK(rows))
+    header: bytes = msgpack.Packer().pack_array_header(len(rows))
+    return msgspec.Raw(b"".join([header, *rows.pieces("msgpack", _PACK)]))
 
 
 def decode(cls: type[M], body: bytes) -> M:

@@ -11,7 +11,7 @@ def the_earlier_of_equal_states_wins(patch: pytest.MonkeyPatch) -> None:
     """Keep the state that waits when another of the same epochs arrives."""
     edit(
         patch,
-        "controller.channels.backlog:_newer",
+        "controller.channels.blocks:_newer",
         ("authority(waiting) <= authority(state)", "authority(waiting) < authority(state)"),
     )
 

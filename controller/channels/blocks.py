@@ -1,0 +1,137 @@
+"""Blocks of what several brokers are told together, and which of two states of one partition is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, Generic, TypeVar
+
+from attrs import define, frozen
+
+from transport.messages import LeaderAndIsrPartition, PartitionState
+from transport.messages.shared import SharedRows
+from transport.metadata import LEADER_DURING_DELETE
+
+V = TypeVar("V")
+
+Key = tuple[str, int]
+"""Topic name and partition number."""
+
+MAX_PARTITIONS: Final = 10_000
+"""The limit of one request. With the longest names and a hundred replicas each, this fills a fifth of a frame."""
+
+
+@define(eq=False, slots=False)
+class Block(Generic[V]):
+    """Entries that are sent together, at most one for each key. Never changes."""
+
+    rows: SharedRows[V]
+    _key: Callable[[V], Key]
+
+    @cached_property
+    def entries(self) -> dict[Key, V]:
+        """The entries by their keys, not to be changed."""
+        key = self._key
+        return {key(row): row for row in self.rows}
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """The names of the topics in this block."""
+        key = self._key
+        return frozenset([key(row)[0] for row in self.rows])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.entries)
+
+    def __contains__(self, key: Key) -> bool:
+        # Most blocks have nothing of a topic, which is known without the keys of each.
+        return key[0] in self.topics and key in self.entries
+
+
+@frozen
+class Orders:
+    """What a broker is to lead and follow: blocks that have no partition in common."""
+
+    blocks: tuple[Block[LeaderAndIsrPartition], ...]
+
+    @classmethod
+    def of(cls, lists: Iterable[SharedRows[LeaderAndIsrPartition]]) -> Orders:
+        """Make blocks of lists that are no longer than a request."""
+        return cls(tuple([Block(rows, key_of_order) for rows in lists]))
+
+
+@frozen
+class States:
+    """Partition states for the metadata of several brokers: blocks that have no partition in common."""
+
+    blocks: tuple[Block[PartitionState], ...]
+
+    @classmethod
+    def of(cls, partitions: Sequence[PartitionState]) -> list[States]:
+        """Return the newest states among those given in the order of their arrival.
+
+        A deletion and the state of the topic that was recreated under its name are told one after the other.
+        """
+        newest = {key_of(state): state for state in partitions}
+        if len(newest) == len(partitions):
+            return [cls._of(newest)]
+        told, newest = [], {}
+        for state in partitions:
+            key = key_of(state)
+            waiting = newest.get(key)
+            if waiting is not None and is_recreation(waiting, state):
+                told.append(cls._of(newest))
+                newest, waiting = {}, None
+            newest[key] = state if waiting is None else newer_state(waiting, state)
+        return [*told, cls._of(newest)]
+
+    @classmethod
+    def _of(cls, states: Mapping[Key, PartitionState]) -> States:
+        rows = tuple(states.values())
+        cuts = [slice(start, start + MAX_PARTITIONS) for start in range(0, len(rows), MAX_PARTITIONS)]
+        return cls(tuple([Block(SharedRows(rows[cut]), key_of) for cut in cuts]))
+
+
+def key_of(state: PartitionState) -> Key:
+    """Return the key of a state."""
+    return state.topic, state.partition
+
+
+def key_of_order(order: LeaderAndIsrPartition) -> Key:
+    """Return the key of an order to lead or follow."""
+    return order.state.topic, order.state.partition
+
+
+def is_recreation(waiting: PartitionState, state: PartitionState) -> bool:
+    """Return whether a state is of a topic recreated under the name of one whose deletion waits."""
+    return waiting.leader == LEADER_DURING_DELETE and waiting.topic_id != state.topic_id
+
+
+def newer_state(waiting: PartitionState, state: PartitionState) -> PartitionState:
+    """Return what replaces a state that waits when a later one of its partition comes."""
+    return _newer(waiting, state) if waiting.topic_id == state.topic_id else state
+
+
+def newer_order(waiting: LeaderAndIsrPartition, order: LeaderAndIsrPartition) -> LeaderAndIsrPartition:
+    """Return what replaces an order that waits when a later one for its partition comes."""
+    if waiting.state.topic_id != order.state.topic_id:
+        return order
+    return LeaderAndIsrPartition(_newer(waiting.state, order.state), order.is_new or waiting.is_new)
+
+
+def _newer(waiting: PartitionState, state: PartitionState) -> PartitionState:
+    """Return the newer of two states of one topic id, `state` being the later arrival.
+
+    With equal epochs the later arrival wins, because the replica set can change without a new epoch. So does a state
+    that says that the topic is being deleted: its epochs are those of no leader and cannot be compared.
+    """
+    is_deletion = state.leader == LEADER_DURING_DELETE
+    return state if is_deletion or authority(waiting) <= authority(state) else waiting
+
+
+def authority(state: PartitionState) -> tuple[int, int, int]:
+    """Return the sort key that orders the states of one partition: the newer state has the greater one."""
+    return state.controller_epoch, state.leader_epoch, state.partition_epoch
