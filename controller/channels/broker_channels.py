@@ -25,7 +25,7 @@ from transport.host import Host
 from transport.kafka.channel import BrokerConnection, encode_order
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.inquiry import ask_release
-from transport.kafka.orders import Node, PackedStates
+from transport.kafka.orders import Node
 from transport.kafka.releases import WITH_TOPIC_IDS, Release
 from transport.kafka.schema import Versions
 from transport.log import get_logger
@@ -147,7 +147,6 @@ class BrokerChannels:
     on_release: OnRelease = lambda *_: None
     """Takes the release of a broker of Kafka's: its id, its epoch, and what a connection has shown."""
 
-    _states: PackedStates = field(factory=PackedStates, init=False)
     _channels: dict[int, _Member] = field(factory=dict, init=False)
     _numbers: dict[int, tuple[int, Iterator[int]]] = field(factory=dict, init=False)
     """The epoch and the numbers of requests of each broker's last incarnation.
@@ -261,7 +260,7 @@ class BrokerChannels:
             self.on_release(member.broker.id, member.broker.epoch, member.release)
             member.offered = connection.offered
             try:
-                yield BrokerConnection(connection, self.nodes, self._states, self.have_topic_ids)
+                yield BrokerConnection(connection, self.nodes, self.have_topic_ids)
             finally:
                 member.offered = None
 

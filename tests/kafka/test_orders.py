@@ -21,7 +21,7 @@ from transport.kafka.header import RequestHeader
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrPartitionError, LeaderAndIsrTopicError
 from transport.kafka.messages.stop_replica_request import StopReplicaTopicV1
 from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
-from transport.kafka.orders import Node, PackedStates
+from transport.kafka.orders import Node
 from transport.kafka.schema import Message, Versions, parse_versions
 from transport.kafka.server import KafkaRequest, serve_stream
 from transport.messages import (
@@ -79,7 +79,7 @@ async def connected(broker: FakeBroker, *, has_topic_ids: bool = True) -> AsyncI
         nursery.start_soon(partial(serve_stream, theirs, dict.fromkeys(broker.answers, broker.handle)))
         connection = KafkaConnection(ours, peer="broker-1", client_id="controller-101")
         await connection.negotiate()
-        yield BrokerConnection(connection, lambda: NODES, PackedStates(), has_topic_ids=lambda: has_topic_ids)
+        yield BrokerConnection(connection, lambda: NODES, has_topic_ids=lambda: has_topic_ids)
         await connection.close()
 
 
@@ -223,33 +223,6 @@ async def test_what_kafkas_brokers_do_not_take_is_refused_by_name() -> None:
             await connection.call(ListReassignmentsRequest())
         with pytest.raises(UnsupportedApi, match="broker-1 does not offer StopReplica"):
             await connection.call(StopReplicaRequest(101, 3, 77, ()))
-
-
-async def test_a_state_that_many_brokers_are_sent_is_packed_once() -> None:
-    states, item = PackedStates(), LeaderAndIsrPartition(state("orders", 0), is_new=False)
-    assert states.leader_and_isr(item, 7) is states.leader_and_isr(item, 7)
-    assert states.leader_and_isr(item, 7) != states.leader_and_isr(item, 5)
-    assert states.update_metadata(item.state, 7) is states.update_metadata(item.state, 7)
-    new = LeaderAndIsrPartition(item.state, is_new=True)
-    assert states.leader_and_isr(new, 7) != states.leader_and_isr(item, 7)
-
-
-def test_the_topics_that_many_brokers_are_told_of_are_packed_once() -> None:
-    packed, told = PackedStates(), tuple(state("orders", n) for n in range(3))
-    topics = packed.topics(told, 7)
-    assert packed.topics((*told,), 7) is topics
-    # Other states after the same first one, another version, or fewer states are other bytes.
-    assert packed.topics((*told[:2], state("orders", 2, leader=1)), 7) != topics
-    assert packed.topics(told, 6) != topics
-    assert packed.topics(told[:2], 7) != topics
-    assert packed.topics((), 7) == ()
-
-
-def test_only_the_last_lists_of_topics_are_remembered() -> None:
-    packed, lists = PackedStates(), [(state("orders", n),) for n in range(11)]
-    first, *others = [packed.topics(told, 7) for told in lists]
-    assert [packed.topics(told, 7) is known for told, known in zip(lists[1:], others, strict=True)] == [True] * 10
-    assert packed.topics(lists[0], 7) is not first
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from transport.kafka import messages as kafka
 from transport.kafka.channel import BrokerConnection
 from transport.kafka.client import KafkaConnection
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
-from transport.kafka.orders import Node, PackedStates
+from transport.kafka.orders import Node
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,
@@ -60,7 +60,7 @@ async def test_a_broker_of_3_9_takes_the_orders_of_a_controller(broker: RealBrok
         kinds = (kafka.LeaderAndIsrRequest, kafka.StopReplicaRequest, kafka.UpdateMetadataRequest)
         assert [client.version_of(kind) for kind in kinds] == [7, 4, 8]
         node = Node(1, (Listener("PLAINTEXT", HOST, broker.port),))
-        orders = BrokerConnection(client, lambda: (node,), PackedStates())
+        orders = BrokerConnection(client, lambda: (node,))
         # A broker whose epoch an order does not know takes it.
         told = await orders.call(UpdateMetadataRequest(1001, EPOCH, -1, CONTROLLER, None, (state(3),)))
         assert told is not None
@@ -82,7 +82,7 @@ async def test_a_broker_of_3_9_takes_the_orders_of_a_controller(broker: RealBrok
 
 async def test_a_deposed_controller_is_refused(broker: RealBroker) -> None:
     async with connected(broker) as client:
-        orders = BrokerConnection(client, lambda: (), PackedStates())
+        orders = BrokerConnection(client, lambda: ())
         await orders.call(UpdateMetadataRequest(1001, EPOCH, -1, CONTROLLER, None, ()))
         with pytest.raises(ApiError) as refusal:
             await orders.call(LeaderAndIsrRequest(1001, EPOCH - 1, -1, ()))

@@ -30,7 +30,6 @@ from transport.acls import Operation
 from transport.kafka import messages as kafka
 from transport.kafka.channel import BrokerConnection
 from transport.kafka.client import KafkaConnection
-from transport.kafka.orders import PackedStates
 from transport.messages import BrokerEndpoint, UpdateMetadataRequest
 from transport.network import TcpNetwork
 from transport.security import scram
@@ -179,7 +178,7 @@ async def refusals(lab: Lab) -> None:
 async def permissions(lab: Lab) -> None:
     """Only who has ClusterAction gives orders. Kafka reads the ACL as we write it."""
     async with lab.connected(lab.client("klamm", "klamm-secret")) as connection:
-        orders = BrokerConnection(connection, lambda: (), PackedStates())
+        orders = BrokerConnection(connection, lambda: ())
         with pytest.raises(Untrusted, match="our principal needs ClusterAction on the cluster"):
             await orders.call(ORDER)
         await let(lab.store, "klamm")

@@ -10,7 +10,7 @@ from attrs import define
 from transport.kafka import messages as kafka, orders
 from transport.kafka.client import KafkaConnection
 from transport.kafka.codec import encode
-from transport.kafka.orders import LEAST_VERSIONS, Node, PackedStates
+from transport.kafka.orders import LEAST_VERSIONS, Node
 from transport.kafka.schema import Message
 from transport.messages import LeaderAndIsrRequest, Request, StopReplicaRequest, UpdateMetadataRequest
 from transport.wire.client import REQUEST_TIMEOUT_SECONDS
@@ -27,10 +27,10 @@ def encode_order(order: Request[object]) -> bytes:
     match order:
         case LeaderAndIsrRequest():
             version = kafka.LeaderAndIsrRequest.versions.last
-            return encode(orders.leader_and_isr(order, version, (), PackedStates()), version)
+            return encode(orders.leader_and_isr(order, version, ()), version)
         case UpdateMetadataRequest():
             version = kafka.UpdateMetadataRequest.versions.last
-            return encode(orders.update_metadata(order, version, (), PackedStates()), version)
+            return encode(orders.update_metadata(order, version, ()), version)
         case StopReplicaRequest():
             return encode(orders.stop_replica(order), kafka.StopReplicaRequest.versions.last)
     raise CodecError(f"{type(order).__name__} is not sent to Kafka's brokers")
@@ -40,13 +40,12 @@ def encode_order(order: Request[object]) -> bytes:
 class BrokerConnection:
     """Sends the orders of a controller to a broker of Kafka's, in the highest versions that both have.
 
-    `nodes` returns the live brokers and the controller as of now; `states` is shared by the connections to all brokers.
-    `has_topic_ids` returns whether brokers are told the ids of topics.
+    `nodes` returns the live brokers and the controller as of now, and `has_topic_ids` whether brokers are told the ids
+    of topics.
     """
 
     connection: KafkaConnection
     nodes: Callable[[], Sequence[Node]]
-    states: PackedStates
     has_topic_ids: Callable[[], bool] = lambda: True
 
     async def call(self, request: Request[R], *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> R:  # noqa: ASYNC109
@@ -66,12 +65,12 @@ class BrokerConnection:
         match request:
             case LeaderAndIsrRequest():
                 version = self._version(kafka.LeaderAndIsrRequest)
-                order = orders.leader_and_isr(request, version, self.nodes(), self.states)
+                order = orders.leader_and_isr(request, version, self.nodes())
                 answer = await send(order, kafka.LeaderAndIsrResponse, version, timeout=seconds)
                 return orders.leader_and_isr_answer(request, answer)
             case UpdateMetadataRequest():
                 version = self._version(kafka.UpdateMetadataRequest)
-                told = orders.update_metadata(request, version, self.nodes(), self.states)
+                told = orders.update_metadata(request, version, self.nodes())
                 return orders.update_metadata_answer(
                     await send(told, kafka.UpdateMetadataResponse, version, timeout=seconds)
                 )

@@ -3,14 +3,14 @@
 `encode` and `decode` are strict. A message that a version cannot express is refused, as is a body with bytes left over.
 Tagged fields that are unknown here are skipped, so that newer ends can add some.
 
-An entity that is sent to many brokers is encoded once: `packed` returns its bytes in a version, and `encode` splices a
-`Packed` value in wherever it meets one in place of an entity.
+What is sent to many brokers is encoded once: `packed` returns the bytes of an entity in a version, and `encode` splices
+a `Packed` value in wherever it meets one in place of an entity or an array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
 from struct import Struct, error as struct_error
@@ -31,7 +31,7 @@ _EVERYWHERE: Final = At("0+")
 
 
 class Packed(bytes):
-    """The bytes of an entity in one version, spliced in where the entity would be."""
+    """The bytes of an entity or an array in one version, spliced in where that would be."""
 
     __slots__ = ()
 
@@ -267,8 +267,12 @@ def _array(field: EntityField, dialect: _Dialect) -> _Codec:
     item = _value(evolve(field, is_array=False, at=_EVERYWHERE), dialect)
     is_of_numbers = isinstance(field.type, Kind) and field.type.is_fixed
     pack_items, read_items = _numbers(field.type) if is_of_numbers else _items(item)
+    if not is_of_numbers and not isinstance(field.type, Kind):
+        read_items = _rows(field.type, dialect, read_items)
 
     def pack(values: Any) -> bytes:
+        if type(values) is Packed:
+            return values
         if values is None:
             return primitives.pack_length(None, is_compact=is_compact)
         return primitives.pack_length(len(values), is_compact=is_compact) + pack_items(values)
@@ -301,6 +305,34 @@ def _items(codec: _Codec) -> tuple[_PackItems, _ReadItems]:
         return tuple(values), at
 
     return pack, read
+
+
+def _rows(entity: type[Entity], dialect: _Dialect, read_items: _ReadItems) -> _ReadItems:
+    """Return a function that reads entities of numbers only much faster, such as the outcomes of an order.
+
+    `read_items` reads all others, and those with tagged fields.
+    """
+    version = dialect.version
+    fields = fields_of(entity)
+    present = [field for field in fields if version in field.at.versions]
+    before = tuple([field.default for field in fields[: len(fields) - len(present)]])
+    if not all(map(_is_fixed, present)) or present != list(fields[len(before) :]):
+        return read_items
+    if any(version in field.at.tagged for field in present):
+        return read_items
+    # Many are equal: the outcome of an order for the first partition of each topic, for example.
+    make = lru_cache(10_000)(partial(entity, *before))
+    letters = "".join(field.type.value for field in present if isinstance(field.type, Kind))
+    layout = Struct(f">{letters}x" if dialect.is_compact else f">{letters}")
+
+    def read(buffer: bytes, at: int, length: int) -> tuple[tuple[Any, ...], int]:
+        end = at + length * layout.size
+        # The last byte of each entity is the number of its tagged fields.
+        if dialect.is_compact and any(buffer[at + layout.size - 1 : end : layout.size]):
+            return read_items(buffer, at, length)
+        return tuple([make(*row) for row in layout.iter_unpack(buffer[at:end])]), end
+
+    return read
 
 
 def _numbers(kind: Kind | type[Entity]) -> tuple[_PackItems, _ReadItems]:

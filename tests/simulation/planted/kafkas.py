@@ -29,8 +29,8 @@ def orders_have_no_topic_ids(patch: pytest.MonkeyPatch) -> None:
     """Send LeaderAndIsr without the ids of topics."""
     edit(
         patch,
-        "transport.kafka.orders:leader_and_isr",
-        ("LeaderAndIsrTopicState(*topic, tuple(of))", 'LeaderAndIsrTopicState(topic[0], "", tuple(of))'),
+        "transport.kafka.packed_states:packed_orders",
+        ("_topics(topics, ", '_topics({(name, ""): of for (name, _), of in topics.items()}, '),
     )
 
 
@@ -74,8 +74,8 @@ def every_replica_is_new(patch: pytest.MonkeyPatch) -> None:
     """Let brokers create an empty log for each replica that they do not find."""
     edit(
         patch,
-        "transport.kafka.orders:_leader_and_isr",
-        ("is_new=is_new,", "is_new=True,"),
+        "transport.kafka.packed_states:_order",
+        ("state, is_new = order.state, order.is_new", "state, is_new = order.state, True"),
     )
 
 
@@ -83,8 +83,8 @@ def no_replica_is_new(patch: pytest.MonkeyPatch) -> None:
     """Do not let brokers with a failed directory create logs."""
     edit(
         patch,
-        "transport.kafka.orders:_leader_and_isr",
-        ("is_new=is_new,", "is_new=False,"),
+        "transport.kafka.packed_states:_order",
+        ("state, is_new = order.state, order.is_new", "state, is_new = order.state, False"),
     )
 
 
@@ -92,8 +92,8 @@ def the_isr_is_sorted(patch: pytest.MonkeyPatch) -> None:
     """Send an ISR in the order of ids, in which it is another one than the leader's."""
     edit(
         patch,
-        "transport.kafka.orders:_leader_and_isr",
-        ("isr=state.isr,", "isr=tuple(sorted(state.isr)),"),
+        "transport.kafka.packed_states:_order",
+        ("_ids(state.isr)", "_ids(tuple(sorted(state.isr)))"),
     )
 
 
@@ -101,8 +101,8 @@ def offline_replicas_are_not_sent(patch: pytest.MonkeyPatch) -> None:
     """Leave the offline replicas out of UpdateMetadata."""
     edit(
         patch,
-        "transport.kafka.orders:_update_metadata",
-        ("offline_replicas=state.offline_replicas,", "offline_replicas=(),"),
+        "transport.kafka.packed_states:_metadata",
+        ("_ids(state.offline_replicas)", "_ids(())"),
     )
 
 
@@ -110,8 +110,11 @@ def deleted_topics_are_not_announced(patch: pytest.MonkeyPatch) -> None:
     """Leave out of UpdateMetadata the partitions that brokers are to forget."""
     edit(
         patch,
-        "transport.kafka.orders:PackedStates._update_metadata",
-        ("for state in states:", "for state in [s for s in states if s.leader != -2]:"),
+        "transport.kafka.packed_states:packed_metadata",
+        (
+            "    if not isinstance(states, SharedRows):\n",
+            "    states = [s for s in states if s.leader != -2]\n    if not isinstance(states, SharedRows):\n",
+        ),
     )
 
 
