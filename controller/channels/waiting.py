@@ -116,10 +116,8 @@ class Waiting(Generic[V]):
             self._tail().update(_without(block, known) if known else block.entries)
 
     def _stays_whole(self, block: Block[V]) -> bool:
-        return len(block) <= self.max_taken and (not self._parts or self._is_large(block))
-
-    def _is_large(self, block: Block[V]) -> bool:
-        return _FEW * len(block) >= self.max_taken
+        is_small = _FEW * len(block) < self.max_taken
+        return len(block) <= self.max_taken and not (is_small and self._parts)
 
     def _part_of(self, key: Key) -> dict[Key, V]:
         """Return the dictionary that has a waiting key, which takes the place of a block."""
@@ -129,16 +127,12 @@ class Waiting(Generic[V]):
         return part
 
     def _tail(self) -> dict[Key, V]:
-        """Return the dictionary at the end; a small block there becomes one, and is sent with what follows."""
+        """Return the dictionary at the end, which may be a new one."""
         last = self._parts[-1] if self._parts else None
-        if isinstance(last, dict):
-            return last
-        if last is not None and not self._is_large(last):
-            tail = self._parts[-1] = dict(last.entries)
-        else:
-            tail = {}
-            self._parts.append(tail)
-        return tail
+        if not isinstance(last, dict):
+            last = {}
+            self._parts.append(last)
+        return last
 
     def _drop_empty(self) -> None:
         self._parts = [part for part in self._parts if part]

@@ -14,6 +14,7 @@ from transport.kafka.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
@@ -53,6 +54,16 @@ def test_tagged_fields_that_are_unknown_here_are_skipped() -> None:
     assert body.endswith(b"\0")
     newer = body[:-1] + b"\x02" + b"\x05\x03abc" + b"\x09\x00"
     assert decode(ApiVersionsRequest, 3, newer) == ApiVersionsRequest("klamm", "1")
+
+
+def test_tagged_fields_that_are_unknown_here_are_skipped_in_each_of_many_outcomes() -> None:
+    head, row = b"\0\0" + b"\x02" + bytes(16) + b"\x03", (7).to_bytes(4, "big") + (56).to_bytes(2, "big")
+    tagged = b"\x01" + b"\x05\x02" + b"??"
+    plain = decode(LeaderAndIsrResponse, 7, head + (row + b"\0") * 2 + b"\0\0")
+    [topic] = plain.topics
+    assert [(each.partition_index, each.error_code) for each in topic.partition_errors] == [(7, 56)] * 2
+    for body in (head + row + tagged + row + b"\0" * 3, head + row + b"\0" + row + tagged + b"\0\0"):
+        assert decode(LeaderAndIsrResponse, 7, body) == plain
 
 
 @pytest.mark.parametrize("tags", [b"\x01\x05\x7fabc", b"\x02\x05\x00\x05\x00", b"\x01\x00\x03\x01\x00\x00", b"\x01"])

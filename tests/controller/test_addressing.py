@@ -1,0 +1,120 @@
+"""What is published together reaches each broker as if it had been told one thing after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from hypothesis import given, strategies as st
+from msgspec.structs import replace
+
+from controller.channels.addressing import addressed
+from controller.channels.backlog import BrokerBacklog
+from controller.channels.blocks import States
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
+from transport.messages import (
+    BrokerEndpoint,
+    LeaderAndIsrRequest,
+    PartitionState,
+    Request,
+    StopReplicaPartition,
+    UpdateMetadataRequest,
+)
+from transport.metadata import LEADER_DURING_DELETE
+
+CONTROLLER = BrokerEndpoint(1001, "127.0.0.1", 1)
+EVERYONE = (1, 2)
+UNKNOWN = 3
+STATE = PartitionState("orders", "id-1", 0, 1, 1, 1, (1, 2), 1, (1, 2))
+
+
+def backlog() -> BrokerBacklog:
+    return BrokerBacklog(CONTROLLER, 1, 77)
+
+
+def parts(publication: Publication) -> Iterable[TellLeaderAndIsr | TellStopReplica | TellMetadata]:
+    return publication.each() if isinstance(publication, TellLeaderships) else (publication,)
+
+
+def drained(waiting: BrokerBacklog) -> list[Request[object]]:
+    requests = []
+    while (request := waiting.take()) is not None:
+        requests.append(request)
+    return requests
+
+
+recipients = st.lists(st.sampled_from((*EVERYONE, UNKNOWN)), unique=True, max_size=3).map(tuple)
+states = st.builds(
+    lambda topic_id, number, epoch, leader: replace(
+        STATE, topic_id=topic_id, partition=number, leader_epoch=epoch, leader=leader
+    ),
+    st.sampled_from(["id-1", "id-2"]),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    st.sampled_from([1, LEADER_DURING_DELETE]),
+)
+stops = st.builds(
+    lambda state, epoch, delete: StopReplicaPartition(state.topic, state.topic_id, state.partition, epoch, delete),
+    states,
+    st.integers(0, 3),
+    st.booleans(),
+)
+news = st.builds(
+    TellMetadata,
+    st.none() | recipients,
+    st.lists(states, max_size=3).map(tuple),
+    st.sampled_from([None, None, (CONTROLLER,)]),
+    st.sampled_from([None, None, (("orders", "id-2"),), ()]),
+)
+orders = st.builds(TellLeaderAndIsr, recipients, states, st.booleans())
+many_orders = st.builds(
+    lambda rows, is_new: TellLeaderships([to for to, _ in rows], [state for _, state in rows], is_new),
+    st.lists(st.tuples(recipients, states), max_size=4),
+    st.booleans(),
+)
+told = st.one_of(orders, many_orders, st.builds(TellStopReplica, recipients, stops), news)
+publications = st.lists(told, max_size=20)
+
+
+@given(publications)
+def test_each_broker_is_sent_what_it_would_be_sent_one_by_one(published: list[Publication]) -> None:
+    together = addressed(published, EVERYONE)
+    assert together.keys() <= set(EVERYONE)
+    for broker_id in EVERYONE:
+        joined, one_by_one = backlog(), backlog()
+        for told in together.get(broker_id, ()):
+            joined.add(told)
+        for publication in chain.from_iterable(map(parts, published)):
+            if publication.brokers is None or broker_id in publication.brokers:
+                one_by_one.add(publication)
+        assert drained(joined) == drained(one_by_one)
+
+
+def test_brokers_share_the_metadata_that_all_are_told() -> None:
+    told = [TellMetadata(None, (replace(STATE, partition=number),)) for number in range(5)]
+    one, two = (items for _, items in addressed(told, EVERYONE).items())
+    assert one == two
+    [shared] = one
+    assert isinstance(shared, States)
+    requests = []
+    for _ in EVERYONE:
+        waiting = backlog()
+        waiting.add(shared)
+        requests += drained(waiting)
+    [first, second] = requests
+    assert isinstance(first, UpdateMetadataRequest)
+    assert isinstance(second, UpdateMetadataRequest)
+    assert first.partitions is second.partitions
+
+
+def test_a_large_round_is_cut_into_requests_of_the_largest_size() -> None:
+    told = [TellLeaderAndIsr((1,), replace(STATE, partition=number)) for number in range(25_000)]
+    waiting = backlog()
+    for each in addressed(told, EVERYONE)[1]:
+        waiting.add(each)
+    requests = drained(waiting)
+    assert [len(each.partitions) for each in requests if isinstance(each, LeaderAndIsrRequest)] == [
+        10_000,
+        10_000,
+        5_000,
+    ]
