@@ -233,8 +233,8 @@ def _decoded(path: str, data: bytes) -> LeaderAndIsr:
     return formats.decode_partition_state(TopicPartition(topic, int(partition)), data, 0)
 
 
-def _require(is_so: bool, what: str) -> None:  # noqa: FBT001
-    if not is_so:
+def _require(holds: bool, what: str) -> None:  # noqa: FBT001
+    if not holds:
         raise RuntimeError(f"not as expected: {what}")
 
 
