@@ -23,10 +23,10 @@ from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
 from controller.model.context import ControllerContext
-from controller.model.facts import BrokerRegistered, PartitionFound
+from controller.model.facts import BrokerRegistered, PartitionsFound
+from controller.model.initial_states import initial_rows
 from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
-from controller.model.state_machines import PartitionPhase
-from transport.metadata import LeaderAndIsr, TopicPartition
+from transport.metadata import TopicPartition
 from transport.store import paths
 
 READ_AT_ONCE: Final = 10_000
@@ -76,40 +76,32 @@ def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[Non
 
 
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]]:
-    """Load the partition states; return the zxid of the last change of each.
+    """Load the partition states; return the zxid of the last change of each that is moving or has just moved.
 
     The states are read in parts, so that not all znodes are in memory at once.
     """
-    tps = context.partitions()
+    tps, moving = context.partitions(), _moving(context)
     zxids: dict[TopicPartition, int] = {}
     for start in range(0, len(tps), READ_AT_ONCE):
         part = tps[start : start + READ_AT_ONCE]
-        znodes = yield from read(paths.partition_state(tp) for tp in part)
+        znodes = yield from read(paths.partition_states(part))
         states = dict((yield from leadership.decode_states(context, part, znodes)))
-        found = tuple(_found(context, tp, states.get(tp)) for tp in part)
-        yield from change("observed", [Step(tuple(part), facts=found)])
-        zxids.update((tp, znode.stat.mzxid) for tp, znode in zip(part, znodes, strict=True) if znode is not None)
+        leaderships = [states.get(tp) for tp in part]
+        found = PartitionsFound(part, leaderships, initial_rows(context, part, leaderships))
+        yield from change("observed", [Step(tuple(part), facts=(found,))])
+        there = zip(part, znodes, strict=True) if moving else ()
+        zxids.update((tp, znode.stat.mzxid) for tp, znode in there if znode is not None and tp in moving)
     return zxids
 
 
-def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr | None) -> PartitionFound:
-    """Return a partition's initial state: New without leadership, Online with a live leader, otherwise Offline.
-
-    Replicas are Online or Offline as the context has them.
-    """
-    replicas = context.assignment(tp).replicas
-    online = context.online(tp, replicas)
-    offline = tuple(r for r in replicas if r not in online) if len(online) < len(replicas) else ()
-    phase = PartitionPhase.NEW
-    if leadership is not None:
-        phase = PartitionPhase.ONLINE if context.is_online(tp, leadership.leader) else PartitionPhase.OFFLINE
-    return PartitionFound(tp, phase, leadership, online, offline)
+def _moving(context: ControllerContext) -> dict[TopicPartition, None]:
+    """Return the partitions that are moving or have just moved."""
+    return dict.fromkeys((*context.reassigning, *(stray.tp for stray in context.strays)))
 
 
 def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> Rounds[None]:
     """Put partitions that are moving or have just moved into the commit trace, for readers that span a failover."""
-    moved = (stray.tp for stray in context.strays)
-    moving = [tp for tp in dict.fromkeys((*context.reassigning, *moved)) if tp in context.leadership]
+    moving = [tp for tp in _moving(context) if tp in context.leadership]
     topics = yield from read(paths.topic(tp.topic) for tp in moving)
     for tp, topic in zip(moving, topics, strict=True):
         yield Loaded(tp, max(zxids[tp], 0 if topic is None else topic.stat.mzxid))

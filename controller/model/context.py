@@ -23,7 +23,6 @@ from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.model.topic_ids import TopicIds
-from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
     LEADER_DURING_DELETE,
@@ -33,8 +32,6 @@ from transport.metadata import (
     Stray,
     TopicPartition,
 )
-
-log = get_logger(__name__)
 
 
 @define
@@ -204,11 +201,11 @@ class ControllerContext:
             case facts.LeadershipWritten():
                 self.leadership[fact.tp] = fact.leadership
             case facts.PartitionMoved():
-                self._partition_moved(fact)
+                self.partition_phases.move(fact.tp, fact.phase)
             case facts.ReplicaMoved() | facts.ReplicasMoved():
                 self._replicas_moved(fact)
-            case facts.PartitionFound():
-                self._partition_found(fact)
+            case facts.PartitionsFound():
+                self._partitions_found(fact)
             case facts.LeadershipsWritten() | facts.PartitionsMoved() | facts.ReplicasOfBrokerMoved():
                 self._many_changed(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
@@ -302,10 +299,12 @@ class ControllerContext:
     def _topic_written(self, fact: facts.TopicWritten) -> None:
         self.closed_topics.pop(fact.name, None)
         known = self.topics.get(fact.name)
-        before = {} if known is None else known.znode.partitions
         self.topics[fact.name] = KnownTopic(fact.znode, fact.version)
         self.topic_ids.set(fact.name, self.topic_id(fact.name))
-        self._reindex(fact.name, before, fact.znode.partitions)
+        if known is None:
+            self._index(fact.name, fact.znode.partitions)
+        else:
+            self._reindex(fact.name, known.znode.partitions, fact.znode.partitions)
 
     def _topic_gone(self, fact: facts.TopicGone) -> None:
         self.topic_ids.forget(fact.name)
@@ -326,6 +325,17 @@ class ControllerContext:
                 left[tp, broker_id] = None
                 self._held.remove(broker_id, tp)
         self.deletions[name] = Deletion(left)
+
+    def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:
+        tps = tuple([TopicPartition(name, number) for number in assigned])
+        if tps:
+            self._partitions[name] = tps
+        self._held.add_all(tps, [assignment.replicas for assignment in assigned.values()])
+        for tp, assignment in zip(tps, assigned.values(), strict=True):
+            if assignment.is_being_reassigned:
+                self.reassigning.setdefault(tp, UNIDENTIFIED)
+            if self._phases.others:
+                self._phases.reassign(tp, (), assignment.replicas)
 
     def _reindex(
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
@@ -357,20 +367,10 @@ class ControllerContext:
             self.leadership.pop(tp, None)
             self.partition_phases.pop(tp, None)
 
-    def _partition_found(self, fact: facts.PartitionFound) -> None:
-        tp = fact.tp
-        if fact.leadership is not None:
-            self.leadership[tp] = fact.leadership
-        self.partition_phases[tp] = fact.phase
-        for broker_id in fact.online:
-            self.replica_phases[tp, broker_id] = ReplicaPhase.ONLINE
-        for broker_id in fact.offline:
-            self.replica_phases[tp, broker_id] = ReplicaPhase.OFFLINE
-
-    def _partition_moved(self, fact: facts.PartitionMoved) -> None:
-        before = self.partition_phases.move(fact.tp, fact.phase)
-        if before is not None:
-            log.error("illegal partition transition", partition=str(fact.tp), before=before.value, to=fact.phase.value)
+    def _partitions_found(self, fact: facts.PartitionsFound) -> None:
+        led = zip(fact.tps, fact.leaderships, strict=True)
+        self.leadership.update((tp, leadership) for tp, leadership in led if leadership is not None)
+        self._phases.put_all(fact.tps, fact.rows)
 
     def _many_changed(self, fact: facts.ManyFacts) -> None:
         if isinstance(fact, facts.LeadershipsWritten):
@@ -392,13 +392,6 @@ class ControllerContext:
                 self._replica_moved((fact.tp, broker_id), fact.phase)
 
     def _replica_moved(self, replica: Replica, phase: ReplicaPhase) -> None:
-        before = self.replica_phases.move(replica, phase)
-        if before is not None:
-            tp, broker_id = replica
-            log.error(
-                "illegal replica transition", partition=str(tp), broker=broker_id, before=before.value, to=phase.value
-            )
-            return
         deletion = self.deletions.get(replica[0].topic)
-        if deletion is not None:
+        if self.replica_phases.move(replica, phase) and deletion is not None:
             deletion.note(replica, phase)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from controller.model.reassignment import ReassignmentIdentity
-from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.kafka.releases import Release
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
@@ -158,17 +158,15 @@ class ReplicasOfBrokerMoved:
 
 
 @frozen
-class PartitionFound:
-    """The initial state of a partition under a new controller, with its leadership if it has one.
+class PartitionsFound:
+    """The initial states of partitions under a new controller, in columns.
 
-    `online` and `offline` are the brokers of its replicas, by the replicas' initial state.
+    A partition has no leadership if it never had a leader. The rows have its state and those of its replicas.
     """
 
-    tp: TopicPartition
-    phase: PartitionPhase
-    leadership: LeaderAndIsr | None
-    online: tuple[int, ...]
-    offline: tuple[int, ...]
+    tps: Sequence[TopicPartition]
+    leaderships: Sequence[LeaderAndIsr | None]
+    rows: Sequence[Row]
 
 
 @frozen
@@ -266,7 +264,7 @@ class LeaderOvertaken:
 BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
 TopicFact = TopicWritten | TopicClosed | TopicGone
 KnownTopicFact = DeletionStarted | MinIsrRead | ReassignmentIdentified
-PartitionFact = LeadershipWritten | PartitionMoved | PartitionFound
+PartitionFact = LeadershipWritten | PartitionMoved | PartitionsFound
 ReplicaFact = ReplicaMoved | ReplicasMoved
 LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
 from attrs import define, field
 
 from transport.metadata import TopicPartition
@@ -28,13 +31,18 @@ class HeldPartitions:
 
     def add(self, broker_id: int, tp: TopicPartition) -> None:
         """Add a partition that the broker does not hold."""
-        held = self._by_broker.get(broker_id)
-        if held is None:
-            held = self._by_broker[broker_id] = _Held()
+        held = self._of(broker_id)
         # It may still be in the list, at a place that is no longer its own.
         if tp in held.gone:
             held.take_out()
         held.tps.append(tp)
+
+    def add_all(self, tps: Iterable[TopicPartition], replicas: Sequence[tuple[int, ...]]) -> None:
+        """Add partitions that their brokers do not hold; `replicas` has the brokers of each."""
+        lists = {broker_id: self.on(broker_id) for broker_id in set(chain.from_iterable(replicas))}
+        for tp, brokers in zip(tps, replicas, strict=True):
+            for broker_id in brokers:
+                lists[broker_id].append(tp)
 
     def remove(self, broker_id: int, tp: TopicPartition) -> None:
         """Remove a partition, if the broker holds it."""
@@ -46,12 +54,16 @@ class HeldPartitions:
 
     def on(self, broker_id: int) -> list[TopicPartition]:
         """Return the partitions of a broker; the list may change later."""
-        held = self._by_broker.get(broker_id)
-        if held is None:
-            return []
+        held = self._of(broker_id)
         held.take_out()
         return held.tps
 
     def brokers(self) -> list[int]:
         """Return the ids of the brokers that hold partitions, sorted."""
         return sorted(broker_id for broker_id in self._by_broker if self.on(broker_id))
+
+    def _of(self, broker_id: int) -> _Held:
+        held = self._by_broker.get(broker_id)
+        if held is None:
+            held = self._by_broker[broker_id] = _Held()
+        return held

@@ -13,13 +13,19 @@ from attrs import define, field
 
 from controller.model.facts import Replica
 from controller.model.known_topics import KnownTopic, assignment_of
-from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
+from controller.model.state_machines import (
+    PARTITION_TRANSITIONS,
+    REPLICA_TRANSITIONS,
+    PartitionPhase,
+    ReplicaPhase,
+    Row,
+)
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 
-T = TypeVar("T")
+log = get_logger(__name__)
 
-Row = tuple[PartitionPhase | None, tuple[ReplicaPhase | None, ...]]
-"""The states of a partition and of its replicas; None for one without a state, () if no replica has one."""
+T = TypeVar("T")
 
 NO_ROW: Final[Row] = (None, ())
 
@@ -47,8 +53,8 @@ class Phases:
             self.rows[tp] = self.shared(row)
 
     def put_all(self, tps: Iterable[TopicPartition], rows: Iterable[Row]) -> None:
-        """Set the states of many partitions and replicas. Each row is `shared`, and has some state."""
-        self.rows.update(zip(tps, rows, strict=True))
+        """Set the states of many partitions, each of which has one, and of their assigned replicas."""
+        self.rows.update(zip(tps, map(self.shared, rows), strict=True))
 
     def shared(self, row: Row) -> Row:
         """Return one object for equal rows."""
@@ -105,14 +111,14 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
         """Return the partitions in one of these states."""
         return [tp for tp, row in self._rows.items() if row[0] in phases]
 
-    def move(self, tp: TopicPartition, to: PartitionPhase) -> PartitionPhase | None:
-        """Let a partition enter a state; if the table of states forbids it, return the state that it stays in."""
+    def move(self, tp: TopicPartition, to: PartitionPhase) -> None:
+        """Let a partition enter a state, unless the table of states forbids it."""
         before, replicas = self._rows.get(tp, NO_ROW)
         before = before or PartitionPhase.NON_EXISTENT
-        if to not in PARTITION_TRANSITIONS[before]:
-            return before
-        self._phases.put(tp, (to, replicas))
-        return None
+        if to in PARTITION_TRANSITIONS[before]:
+            self._phases.put(tp, (to, replicas))
+        else:
+            log.error("illegal partition transition", partition=str(tp), before=before.value, to=to.value)
 
     def move_all(self, tps: Sequence[TopicPartition], to: PartitionPhase) -> bool:
         """Let partitions enter a state; return False, and change nothing, if the table forbids it to one of them."""
@@ -121,7 +127,7 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
         for row in set(rows):
             if row[0] is None or to not in PARTITION_TRANSITIONS[row[0]]:
                 return False
-            after[row] = self._phases.shared((to, row[1]))
+            after[row] = to, row[1]
         self._phases.put_all(tps, [after[row] for row in rows])
         return True
 
@@ -174,13 +180,16 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
     def __len__(self) -> int:
         return sum(len(phases) - phases.count(None) for _, phases in self._rows.values()) + len(self._phases.others)
 
-    def move(self, replica: Replica, to: ReplicaPhase) -> ReplicaPhase | None:
-        """Let a replica enter a state; if the table of states forbids it, return the state that it stays in."""
+    def move(self, replica: Replica, to: ReplicaPhase) -> bool:
+        """Let a replica enter a state; return False if the table of states forbids it."""
         before = self.get(replica, ReplicaPhase.NON_EXISTENT)
         if to not in REPLICA_TRANSITIONS[before]:
-            return before
+            tp, broker_id = replica
+            text = "illegal replica transition"
+            log.error(text, partition=str(tp), broker=broker_id, before=before.value, to=to.value)
+            return False
         self._set(replica, None if to is ReplicaPhase.NON_EXISTENT else to)
-        return None
+        return True
 
     def move_all(self, broker_id: int, tps: Sequence[TopicPartition], to: ReplicaPhase) -> bool:
         """Let a broker's replicas enter a state; return False, and change nothing, if the table forbids it to one."""
@@ -190,7 +199,7 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
             before = row[1][replicas.index(broker_id)] if row[1] and broker_id in replicas else None
             if before is None or to not in REPLICA_TRANSITIONS[before] or to is ReplicaPhase.NON_EXISTENT:
                 return False
-            after[row, replicas] = self._phases.shared((row[0], _with(row[1], replicas.index(broker_id), to)))
+            after[row, replicas] = row[0], _with(row[1], replicas.index(broker_id), to)
         self._phases.put_all(tps, [after[row] for row in rows])
         return True
 

@@ -47,6 +47,10 @@ class ReplicaPhase(Enum):
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
 
 
+Row = tuple[PartitionPhase | None, tuple[ReplicaPhase | None, ...]]
+"""The states of a partition and of its replicas in the order of its assignment: None for one without a state, () if no
+replica has one."""
+
 REPLICA_TRANSITIONS: Final[Mapping[ReplicaPhase, frozenset[ReplicaPhase]]] = {
     ReplicaPhase.NON_EXISTENT: frozenset({ReplicaPhase.NEW}),
     ReplicaPhase.NEW: frozenset({ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE}),

@@ -17,8 +17,8 @@ from controller.model.known_topics import UNASSIGNED
 from controller.model.notable import KINDS, Notable, judge
 from transport.metadata import TopicPartition
 
-_ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound)
-_ABOUT_MANY: Final = (facts.LeadershipsWritten, facts.PartitionsMoved)
+_ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved)
+_ABOUT_MANY: Final = (facts.LeadershipsWritten, facts.PartitionsMoved, facts.PartitionsFound)
 
 
 @define

@@ -120,8 +120,8 @@ class _Changes:
             case facts.ReplicasMoved(tp=tp, brokers=brokers, phase=phase):
                 for broker_id in brokers:
                     yield from self._replica_moved(facts.ReplicaMoved((tp, broker_id), phase))
-            case facts.PartitionFound():
-                yield from self._partition_found(fact)
+            case facts.PartitionsFound():
+                yield from self._partitions_found(fact)
             case facts.TopicWritten():
                 yield from self._topic_written(fact)
             case facts.BrokerRegistered(registration=broker):
@@ -146,35 +146,32 @@ class _Changes:
             "controller_epoch": new.controller_epoch,
         }
 
-    def _partition_found(self, fact: facts.PartitionFound) -> Iterator[Line]:
-        if fact.leadership is not None:
-            yield self._leadership_written(facts.LeadershipWritten(fact.tp, fact.leadership))
-        self._partitions[fact.tp] = fact.phase
-        way = {"before": PartitionPhase.NON_EXISTENT.value, "to": fact.phase.value}
-        yield {"change": _transition("partition", is_legal=True), "partition": str(fact.tp), **way}
-        for phase, brokers in ((ReplicaPhase.ONLINE, fact.online), (ReplicaPhase.OFFLINE, fact.offline)):
-            for broker_id in brokers:
-                self._replicas[fact.tp, broker_id] = phase
-                change = _transition("replica", is_legal=True)
-                way = {"before": ReplicaPhase.NON_EXISTENT.value, "to": phase.value}
-                yield {"change": change, "partition": str(fact.tp), "broker": broker_id, **way}
+    def _partitions_found(self, fact: facts.PartitionsFound) -> Iterator[Line]:
+        for tp, leadership, (partition, replicas) in zip(fact.tps, fact.leaderships, fact.rows, strict=True):
+            if leadership is not None:
+                yield self._leadership_written(facts.LeadershipWritten(tp, leadership))
+            if partition is not None:
+                yield from self._partition_moved(facts.PartitionMoved(tp, partition), is_found=True)
+            for broker_id, phase in zip(self.context.assignment(tp).replicas, replicas, strict=True):
+                if phase is not None:
+                    yield from self._replica_moved(facts.ReplicaMoved((tp, broker_id), phase), is_found=True)
 
-    def _partition_moved(self, fact: facts.PartitionMoved) -> Iterator[Line]:
+    def _partition_moved(self, fact: facts.PartitionMoved, *, is_found: bool = False) -> Iterator[Line]:
         known = self.context.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)
         before = self._partitions.get(fact.tp, known)
         if fact.phase is before:
             return
-        is_legal = fact.phase in PARTITION_TRANSITIONS[before]
+        is_legal = is_found or fact.phase in PARTITION_TRANSITIONS[before]
         if is_legal:
             self._partitions[fact.tp] = fact.phase
         yield {"change": _transition("partition", is_legal=is_legal), "partition": str(fact.tp), **_way(before, fact)}
 
-    def _replica_moved(self, fact: facts.ReplicaMoved) -> Iterator[Line]:
+    def _replica_moved(self, fact: facts.ReplicaMoved, *, is_found: bool = False) -> Iterator[Line]:
         (tp, broker_id), known = fact.replica, self.context.replica_phases.get(fact.replica, ReplicaPhase.NON_EXISTENT)
         before = self._replicas.get(fact.replica, known)
         if fact.phase is before:
             return
-        is_legal = fact.phase in REPLICA_TRANSITIONS[before]
+        is_legal = is_found or fact.phase in REPLICA_TRANSITIONS[before]
         if is_legal:
             self._replicas[fact.replica] = fact.phase
         change = _transition("replica", is_legal=is_legal)

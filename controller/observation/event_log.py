@@ -7,7 +7,7 @@ An id is the controller epoch and a sequence number within it ("7-1234"): 7-0 is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import structlog
@@ -32,7 +32,7 @@ _TOLD_APART: Final = _BROKERS | {
     facts.LeadershipsWritten,
     facts.PartitionMoved,
     facts.PartitionsMoved,
-    facts.PartitionFound,
+    facts.PartitionsFound,
     facts.ReplicasMoved,
     facts.ReplicasOfBrokerMoved,
 }
@@ -129,17 +129,18 @@ def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
     counts.update(_leadership_counts(context, applied))
     known = context.partition_phases
     counts.update(_PHASES[phase] for tp, phase in _last_phases(applied).items() if known.get(tp) is not phase)
-    if facts.PartitionFound in kinds:
-        counts.update(_found_counts([f for f in applied if isinstance(f, facts.PartitionFound)]))
+    for fact in applied if facts.PartitionsFound in kinds else ():
+        if isinstance(fact, facts.PartitionsFound):
+            counts.update(_found_counts(fact))
     if replicas := sum(map(_replicas_in, applied)):
         counts["replicas"] += replicas
     return counts
 
 
-def _found_counts(found: Sequence[facts.PartitionFound]) -> Counter[str]:
-    counts = Counter({_PHASES[phase]: n for phase, n in Counter(fact.phase for fact in found).items()})
-    counts["replicas"] = sum(len(fact.online) + len(fact.offline) for fact in found)
-    counts["leaders"] = counts["isrs"] = sum(fact.leadership is not None for fact in found)
+def _found_counts(found: facts.PartitionsFound) -> Counter[str]:
+    counts = Counter(_PHASES[phase] for phase, _ in found.rows if phase is not None)
+    counts["replicas"] = sum(len(phases) for _, phases in found.rows)
+    counts["leaders"] = counts["isrs"] = sum(leadership is not None for leadership in found.leaderships)
     return counts
 
 

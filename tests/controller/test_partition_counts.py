@@ -15,8 +15,8 @@ from controller.model.facts import (
     Fact,
     LeadershipWritten,
     MinIsrRead,
-    PartitionFound,
     PartitionMoved,
+    PartitionsFound,
     TopicGone,
     TopicWritten,
 )
@@ -59,19 +59,17 @@ changes: st.SearchStrategy[Fact | None] = st.one_of(
     st.builds(LeadershipWritten, tps, leaderships()),
     st.builds(PartitionMoved, tps, st.sampled_from(PartitionPhase)),
     st.builds(
-        PartitionFound,
-        tps,
-        st.sampled_from(PartitionPhase),
-        st.none() | leaderships(),
-        st.just(()),
-        st.just(()),
+        PartitionsFound,
+        tps.map(lambda tp: [tp]),
+        (st.none() | leaderships()).map(lambda leadership: [leadership]),
+        st.sampled_from(PartitionPhase).map(lambda phase: [(phase, ())]),
     ),
 )
 
 
 def is_about_what_exists(context: ControllerContext, fact: Fact) -> bool:
     match fact:
-        case LeadershipWritten(tp=tp) | PartitionFound(tp=tp) | PartitionMoved(tp=tp):
+        case LeadershipWritten(tp=tp) | PartitionsFound(tps=[tp]) | PartitionMoved(tp=tp):
             return bool(context.assignment(tp).replicas)
         case DeletionStarted(topic=topic) | MinIsrRead(topic=topic):
             return topic in context.topics

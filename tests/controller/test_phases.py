@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 from hypothesis import given, settings, strategies as st
+from structlog.testing import capture_logs
 
 from controller.model.held import HeldPartitions
 from controller.model.known_topics import KnownTopic
@@ -68,7 +69,7 @@ class Tables:
         """Let a partition enter a state."""
         before = self.plain_partitions.get(tp, PartitionPhase.NON_EXISTENT)
         is_legal = to in PARTITION_TRANSITIONS[before]
-        assert self.partitions.move(tp, to) is (None if is_legal else before)
+        self.partitions.move(tp, to)
         if is_legal:
             self.plain_partitions[tp] = to
 
@@ -76,7 +77,7 @@ class Tables:
         """Let a replica enter a state."""
         before = self.plain_replicas.get((tp, broker_id), ReplicaPhase.NON_EXISTENT)
         is_legal = to in REPLICA_TRANSITIONS[before]
-        assert self.replicas.move((tp, broker_id), to) is (None if is_legal else before)
+        assert self.replicas.move((tp, broker_id), to) is is_legal
         if is_legal and to is ReplicaPhase.NON_EXISTENT:
             self.plain_replicas.pop((tp, broker_id), None)
         elif is_legal:
@@ -137,9 +138,10 @@ changes = st.one_of(
 @given(st.lists(changes, max_size=25))
 def test_states_are_those_of_plain_dictionaries(made: list[Change]) -> None:
     tables = Tables()
-    for each in made:
-        each(tables)
-        tables.check()
+    with capture_logs():  # of transitions that are refused
+        for each in made:
+            each(tables)
+            tables.check()
 
 
 def test_a_partition_or_replica_without_a_state_has_no_key() -> None:

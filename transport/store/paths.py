@@ -90,6 +90,11 @@ def partition_state(tp: TopicPartition) -> str:
     return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}/state"
 
 
+def partition_states(tps: Iterable[TopicPartition]) -> list[str]:
+    """Return the paths of the states of partitions."""
+    return [f"{TOPICS}/{topic}/partitions/{number}/state" for topic, number in tps]
+
+
 def delete_topic(name: str) -> str:
     """Return the path of the marker that requests the deletion of a topic."""
     return f"{DELETE_TOPICS}/{name}"
