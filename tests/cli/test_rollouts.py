@@ -113,6 +113,20 @@ async def test_a_plan_is_carried_out_in_windows_and_undone(place: Place) -> None
     assert await place.replicas() == [START] * PARTITIONS
 
 
+async def test_it_goes_on_from_each_line_that_reached_the_disk(place: Place) -> None:
+    await place.create(*[START] * 4)
+    place.planned(*[TARGET] * 4)
+    await place.rollout("run", "--in-flight", "2")
+    journal = PlanFiles(place.plan).journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    kinds = [json.loads(line)["is"] for line in lines]
+    cuts = (kinds.index("started"), kinds.index("begun"), kinds.index("ended"))
+    for cut in cuts:
+        journal.write_bytes(b"".join(lines[: cut + 1]) + b'{"is":"torn')
+        assert await place.rollout("run") == "rollout: done: 4 done\n"
+        assert await place.replicas() == [TARGET] * 4
+
+
 async def test_a_plan_that_is_out_of_date_is_refused_with_a_list(place: Place) -> None:
     await place.create(*[START] * 3, [5, 6], [2, 1])
     place.planned(*[TARGET] * 5)

@@ -83,6 +83,13 @@ class Rollout:
         whole = [json.loads(line) for line in lines if line.endswith(b"\n")]
         return [entry for entry in whole if entry["is"] == kind]
 
+    def tell_time(self) -> None:
+        """Print the time left as it was told when half of the moves were done, and as it was."""
+        half = next(note for note in self.entries("progress") if note["done"] >= PARTITIONS // 2)
+        took = (self.entries("ended")[-1]["at"] - half["at"]) / 1000
+        told = f"{half['seconds_left']} s left told at {half['done']} of {PARTITIONS}, {took:.0f} s in truth"
+        sys.stdout.write(f"{len(self.entries('begun'))} windows; {told}; error told {half['error']}\n")
+
     async def replicas(self) -> list[list[int]]:
         return [row["replicas"] for row in json.loads(await self.shell("topic", "describe", "orders", "-o", "json"))]
 
@@ -142,8 +149,7 @@ async def test_it_is_killed_twice_finishes_and_is_undone(tmp_path: Path) -> None
         assert await rollout.replicas() == [AFTER] * PARTITIONS
         assert await rollout.throttles() == throttles
         assert max(len(entry["moves"]) for entry in rollout.entries("begun")) <= 8
-        notes = rollout.entries("progress")
-        sys.stdout.write(f"{len(rollout.entries('begun'))} windows; {notes[len(notes) // 2]}\n")
+        rollout.tell_time()
 
         said = await shell("rollout", "undo", str(rollout.plan))
         assert said == f"rollout: undone: {PARTITIONS} back\n"

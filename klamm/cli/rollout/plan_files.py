@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -20,6 +21,8 @@ from klamm.cli.streams import line_of
 _JOURNAL: Final = "rollout.jsonl"
 _LOCK: Final = "rollout.lock"
 _LONGEST_HOLDER: Final = 200
+_LOOKS: Final = 4
+_SECONDS_BETWEEN_LOOKS: Final = 0.05
 
 plan_argument = click.argument("plan", type=click.Path(exists=True, path_type=Path))
 
@@ -80,32 +83,46 @@ class PlanFiles:
 
     @property
     def holder(self) -> str | None:
-        """The process that carries out the plan now, None if there is none."""
-        if not self._beside(_LOCK).exists():
+        """The process that carries the plan out now, None if there is none."""
+        try:
+            fd = os.open(self._beside(_LOCK), os.O_RDONLY)
+        except OSError:
             return None
         try:
-            with self.locked():
-                return None
-        except Taken as taken:
-            return str(taken)
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _named_in(fd)
+        finally:
+            os.close(fd)
+        return None
 
 
 def _lock(path: Path) -> int:
     """Open and lock a file. Raises Taken, OSError."""
+    looks = _LOOKS
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(fd, _LONGEST_HOLDER, 0).decode(errors="replace").strip() or "another process"
+            holder = _named_in(fd)
             os.close(fd)
-            raise Taken(holder) from None
+            looks -= 1
+            if not looks:
+                raise Taken(holder) from None
+            # It may be one that only looks who has the lock.
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            continue
         # Who had it before may have removed it between the two calls.
         if path.exists() and path.stat().st_ino == os.fstat(fd).st_ino:
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
             return fd
         os.close(fd)
+
+
+def _named_in(fd: int) -> str:
+    return os.pread(fd, _LONGEST_HOLDER, 0).decode(errors="replace").strip() or "another process"
 
 
 @frozen

@@ -202,9 +202,12 @@ class Runner:
             self._happen(Happening.BRAKE, why=hold.text)
         elif hold is None and is_held:
             self._happen(Happening.RELEASE)
-        text = "" if hold is None else hold.text
+        self._say_once("" if hold is None else f"begins nothing for now: {hold.text}")
+
+    def _say_once(self, text: str) -> None:
+        """Say something unless it was the last thing that was said so."""
         if text and text != self._told:
-            self.display.say(f"begins nothing for now: {text}")
+            self.display.say(text)
         self._told = text
 
     # --- what begins ----------------------------------------------------------------------------------------------

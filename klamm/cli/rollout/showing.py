@@ -59,6 +59,11 @@ class Progress:
             yield f"{count:,} wait{'s' if count == 1 else ''}: {text}"
 
     @property
+    def standstill(self) -> Iterator[str]:
+        """The same if nothing is in flight, although nothing holds the rollout up."""
+        return self.waiting if not self.in_flight and not self.brake else iter(())
+
+    @property
     def entry(self) -> dict[str, Any]:
         """The progress as the journal has it."""
         return {
@@ -110,9 +115,10 @@ class Display:
         if now < self._next:
             return False
         self._next = now + SECONDS
-        if self._live is None and progress.line != self._last:
-            self._last = progress.line
-            click.echo(progress.line, err=True)
+        text = "\n".join([progress.line, *progress.standstill])
+        if self._live is None and text != self._last:
+            self._last = text
+            click.echo(text, err=True)
         return True
 
 
