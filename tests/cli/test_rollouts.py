@@ -174,6 +174,26 @@ async def test_it_is_killed_goes_on_is_paused_and_aborted(place: Place) -> None:
     assert "an aborted rollout does not begin again" in again
 
 
+async def test_limits_and_throttle_are_changed_while_it_runs(place: Place) -> None:
+    """Two moves get stuck and are all that may be in flight, until more may."""
+    await register_deaf_broker(place.store, DEAF)
+    await place.create(*[START] * 4)
+    place.planned([1, DEAF], [1, DEAF], TARGET, TARGET)
+    async with place.running("--in-flight", "2"):
+        await place.until("begun", 2)
+        said = await place.alone("set", "--in-flight", "4", "--throttle", "5000")
+        assert said.startswith("changed: the rollout is carried out by process ")
+        await place.until("ended", 2)
+        words = ("config", "describe", "--entity-type", "topics", "--entity-name", "orders", "-o", "json")
+        names = {row["name"] for row in json.loads(await place.klamm(*words)) if row["value"]}
+        assert "follower.replication.throttled.replicas" in names
+    done = await run_klamm("rollout", "set", str(place.plan), "--in-flight", "4")
+    assert b"no process carries the plan out now" in done.stderr
+    assert (await place.rollout("abort")).startswith("rollout: aborted: 2 pending, 2 done\n")
+    names = {row["name"] for row in json.loads(await place.klamm(*words)) if row["value"]}
+    assert "follower.replication.throttled.replicas" not in names
+
+
 async def test_it_does_not_begin_while_others_move_and_is_not_the_second_of_its_kind(place: Place) -> None:
     await register_deaf_broker(place.store, DEAF)
     await place.create(*[START] * 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from klamm.cli.rollout.controls import abort, pause, resume, undo
+from klamm.cli.rollout.controls import abort, pause, resume, set_, undo
 from klamm.cli.rollout.run import run
 from klamm.cli.rollout.status import status
 
@@ -14,5 +14,5 @@ def rollout() -> None:
     """Carry out a large plan a few moves at a time."""
 
 
-for command in (run, status, pause, resume, abort, undo):
+for command in (run, status, pause, resume, set_, abort, undo):
     rollout.add_command(command)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import socket
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
-from klamm.cli.rollout.options import Options, quiet_options
+from klamm.cli.rollout.options import Options, change_options, quiet_options
 from klamm.cli.rollout.plan_files import PlanFiles, Taken, plan_argument
 from klamm.cli.rollout.run import carry_out
 from klamm.cli.running import run
@@ -51,6 +52,24 @@ def resume(plan: Path, *, without_dead: bool) -> None:
         _journal_of(files).add("brokers", brokers=[])
     history = _wish(files, Happening.RESUME)
     _tell(files, history, "resumed")
+
+
+@click.command(name="set")
+@plan_argument
+@change_options
+def set_(plan: Path, changes: Mapping[str, int]) -> None:
+    """Change limits and the throttle while PLAN is carried out.
+
+    The next `run` has its own again.
+    """
+    files = PlanFiles(plan)
+    journal, holder = _journal_of(files), files.holder
+    if not changes:
+        raise click.UsageError("name what to change, such as --in-flight or --throttle")
+    if holder is None:
+        raise click.ClickException("no process carries the plan out now: give the options to `klamm rollout run`")
+    journal.add("set", **changes)
+    click.echo(f"changed: the rollout is carried out by {holder}")
 
 
 @click.command()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from controller.rollout.choosing import Limits
 from klamm.cli.names import COUNT, RATE
@@ -17,6 +17,7 @@ from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.running import with_options
 
 _DEFAULTS: Final = Limits()
+_LIMITS: Final = ("into", "out_of", "leaders", "in_all", "bytes")
 
 
 @frozen
@@ -33,6 +34,11 @@ class Options:
     elects: bool
     dry_run: bool
 
+    def changed(self, entry: Mapping[str, Any]) -> Options:
+        """Return the options with what `klamm rollout set` has changed."""
+        limits = {name: entry[name] for name in _LIMITS if name in entry}
+        return evolve(self, limits=evolve(self.limits, **limits), throttle=entry.get("throttle", self.throttle))
+
 
 def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     if value is None:
@@ -43,18 +49,23 @@ def _url(_context: click.Context, _option: click.Parameter, value: str | None) -
     return value
 
 
-def _limit(name: str, default: int, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    return click.option(name, type=COUNT, default=default, show_default=True, metavar="MOVES", help=text)
+def _limit(name: str, default: int | None, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    shows = default is not None
+    return click.option(name, type=COUNT, default=default, show_default=shows, metavar="MOVES", help=text)
 
+
+_IN = "The most replicas that a broker receives at once."
+_OUT = "The most that it sends at once, as the leader of partitions."
+_LEADERS = "The most partitions at once of which it gives up the leadership."
+_ALL = "The most moves in flight in all."
+_bytes_option = click.option("--bytes-in-flight", type=RATE, metavar="BYTES", help="The most bytes in flight in all.")
 
 _OPTIONS: Final = (
-    _limit("--in-per-broker", _DEFAULTS.into, "The most replicas that a broker receives at once."),
-    _limit("--out-per-broker", _DEFAULTS.out_of, "The most that it sends at once, as the leader of partitions."),
-    _limit(
-        "--leaders-per-broker", _DEFAULTS.leaders, "The most partitions at once of which it gives up the leadership."
-    ),
-    _limit("--in-flight", _DEFAULTS.in_all, "The most moves in flight in all."),
-    click.option("--bytes-in-flight", type=RATE, metavar="BYTES", help="The most bytes in flight in all."),
+    _limit("--in-per-broker", _DEFAULTS.into, _IN),
+    _limit("--out-per-broker", _DEFAULTS.out_of, _OUT),
+    _limit("--leaders-per-broker", _DEFAULTS.leaders, _LEADERS),
+    _limit("--in-flight", _DEFAULTS.in_all, _ALL),
+    _bytes_option,
     throttle_option,
     click.option(
         "--pause-file",
@@ -75,6 +86,37 @@ _OPTIONS: Final = (
     click.option("--no-elect", is_flag=True, help="Do not elect preferred leaders at the end."),
     click.option("--dry-run", is_flag=True, help="Only check the plan, and show what it needs."),
 )
+
+
+_CHANGES: Final = (
+    _limit("--in-per-broker", None, _IN),
+    _limit("--out-per-broker", None, _OUT),
+    _limit("--leaders-per-broker", None, _LEADERS),
+    _limit("--in-flight", None, _ALL),
+    _bytes_option,
+    throttle_option,
+)
+
+
+def change_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that can be changed while a rollout runs; the command receives the changes as `changes`."""
+
+    @wraps(command)
+    def with_changes(
+        *,
+        in_per_broker: int | None,
+        out_per_broker: int | None,
+        leaders_per_broker: int | None,
+        in_flight: int | None,
+        bytes_in_flight: int | None,
+        throttle: int | None,
+        **more: object,
+    ) -> None:
+        values = (in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight, throttle)
+        named = zip((*_LIMITS, "throttle"), values, strict=True)
+        command(changes={name: value for name, value in named if value is not None}, **more)
+
+    return with_options(with_changes, _CHANGES)
 
 
 def run_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -113,7 +113,7 @@ class Runner:
             await self.slowing.begin(states.values(), {tp: self._work.move(tp).after for tp in begun})
 
     async def _step(self) -> None:
-        self.history.take(self.journal.read())
+        await self._take_wishes()
         moving = {move.tp: move for move in (await self.admin.describe_reassignments()).values()}
         self._work.see(moving.values(), trio.current_time())
         await self._settle(moving)
@@ -128,9 +128,25 @@ class Runner:
             await self._begin_next(moving)
         self._show()
 
+    async def _take_wishes(self) -> None:
+        """Read what operators have put into the journal; a new throttle is for moves in flight as well."""
+        self._take_entries()
+        if self.slowing.rate != self.options.throttle:
+            self.slowing.rate = self.options.throttle
+            flying = {move.tp: move.after for move in self._work.in_flight}
+            await self.slowing.begin((await self._states_of(flying)).values(), flying)
+
+    def _take_entries(self) -> None:
+        entries = self.journal.read()
+        self.history.take(entries)
+        for entry in entries:
+            if entry["is"] == "set":
+                self.options = self.options.changed(entry)
+                self.display.say("limits and throttle were changed")
+
     def _happen(self, happening: Happening, **more: object) -> None:
         self.journal.add("happened", what=happening.value, **more)
-        self.history.take(self.journal.read())
+        self._take_entries()
         self.display.say(f"rollout: {self.history.state}")
 
     # --- what has ended -------------------------------------------------------------------------------------------

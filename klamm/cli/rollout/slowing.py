@@ -34,14 +34,16 @@ class Slowing:
     def __attrs_post_init__(self) -> None:
         """Pick up the record of an earlier process."""
         record = None if self.file is None else self.file.read()
-        is_wanted = record is not None or self.rate is not None
-        if self.file is not None and is_wanted:
-            self._keeping = Keeping(self.file, record or MoveRecord(), needs_place=True)
+        if self.file is not None and record is not None:
+            self._keeping = Keeping(self.file, record, needs_place=True)
 
     async def begin(self, states: Iterable[PartitionState], targets: Targets) -> None:
         """Throttle moves before they begin, or in progress. Raises click.ClickException."""
-        if self.rate is not None and targets:
-            await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
+        if self.rate is None or not targets:
+            return
+        if self._keeping is None and self.file is not None:
+            self._keeping = Keeping(self.file, MoveRecord(), needs_place=True)
+        await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
 
     async def end(self, over: Collection[TopicPartition]) -> None:
         """Lift the throttles of moves that are over, and restore the rates of brokers that have none left.
