@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 
 from attrs import evolve
 
@@ -11,7 +12,17 @@ from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
-from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from controller.model.rounds import (
+    Publication,
+    Rounds,
+    Step,
+    TellLeaderAndIsr,
+    TellLeaderships,
+    TellMetadata,
+    change,
+    children,
+    read,
+)
 from controller.model.state_machines import ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
@@ -192,6 +203,21 @@ def orders(
     kept = tuple(r for r in here if r not in new)
     told = (TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True))
     return tuple(order for order in told if order.brokers)
+
+
+def orders_of_all(
+    context: ControllerContext, states: Iterable[PartitionState], ids: Collection[int], empty: Collection[int]
+) -> list[Publication]:
+    """Return the LeaderAndIsr publications for the replicas of many partitions on `ids`; see `orders`."""
+    told: list[Publication] = []
+    for alone, group in groupby(states, lambda state: bool(state.adding_replicas or empty)):
+        if alone:
+            told += [order for state in group for order in orders(context, state.tp, state, ids, empty)]
+            continue
+        alike = list(group)
+        here = {each: tuple([r for r in each if r in ids]) for each in {state.replicas for state in alike}}
+        told.append(TellLeaderships([here[state.replicas] for state in alike], alike))
+    return told
 
 
 def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[None]:

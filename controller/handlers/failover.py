@@ -18,10 +18,11 @@ from controller.handlers import (
     storage,
     strays,
 )
-from controller.handlers.brokers import broker_change, orders, read_brokers
+from controller.handlers.brokers import broker_change, orders_of_all, read_brokers
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
+from controller.model.alike import describe_all
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerRegistered, PartitionsFound
 from controller.model.initial_states import initial_rows
@@ -109,12 +110,12 @@ def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> R
 
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
     """Send every live broker its replicas, as new to those that are `empty`; dead ones leave the ISRs (KAFKA-3143)."""
-    states = {tp: context.describe(tp) for tp in context.leadership}
-    told = [order for tp, state in states.items() for order in orders(context, tp, state, context.brokers, empty)]
-    yield from change("resend", [Step(tuple(states), publications=tuple(told))])
+    states = describe_all(context, context.leadership, context.leadership.values())
+    told = orders_of_all(context, states, context.brokers, empty)
+    yield from change("resend", [Step(tuple(context.leadership), publications=tuple(told))])
     # The last controller's messages about deleted topics may not have reached every broker.
     every_topic = yield from all_topics(context)
-    everything = (*states.values(), *context.describe_deletions())
+    everything = (*states, *context.describe_deletions())
     yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])
     dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
     yield from leadership.take_offline(context, context.partitions_on(dead), dead)

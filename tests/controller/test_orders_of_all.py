@@ -1,0 +1,49 @@
+"""The orders of many partitions together are those of each alone, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hypothesis import given, strategies as st
+
+from controller.handlers.brokers import orders, orders_of_all
+from controller.model.context import ControllerContext
+from controller.model.facts import TopicWritten
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships
+from transport.messages import BrokerEndpoint, PartitionState
+from transport.metadata import LeaderAndIsr, ReplicaAssignment
+from transport.store.formats import TopicZnode
+
+IDS = range(1, 5)
+ISRS = st.lists(st.sampled_from(IDS), unique=True).map(tuple)
+
+
+@st.composite
+def assignments(draw: st.DrawFn) -> ReplicaAssignment:
+    replicas = tuple(draw(st.lists(st.sampled_from(IDS), unique=True, min_size=1, max_size=4)))
+    return ReplicaAssignment(replicas, replicas[: draw(st.integers(0, len(replicas) - 1))])
+
+
+def singly(told: Iterable[Publication]) -> Iterator[TellLeaderAndIsr]:
+    """Yield what is told of each partition to some broker."""
+    for item in told:
+        each = item.each() if isinstance(item, TellLeaderships) else (item,)
+        yield from (one for one in each if isinstance(one, TellLeaderAndIsr) and one.brokers)
+
+
+@given(
+    st.lists(st.tuples(assignments(), ISRS), max_size=8), st.sets(st.sampled_from(IDS)), st.sets(st.sampled_from(IDS))
+)
+def test_orders_of_many_partitions_are_those_of_each(
+    partitions: list[tuple[ReplicaAssignment, tuple[int, ...]]], ids: set[int], empty: set[int]
+) -> None:
+    context = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), epoch=1, epoch_version=1)
+    assigned = {number: assignment for number, (assignment, _) in enumerate(partitions)}
+    context.apply(TopicWritten("orders", TopicZnode(assigned, "id"), 0))
+    states = [
+        PartitionState.of(tp, "id", assignment, LeaderAndIsr(1, 0, isr, 0, 1))
+        for tp, (assignment, isr) in zip(context.partitions(), partitions, strict=True)
+    ]
+    for none_or_some in (set[int](), empty):
+        alone = [order for state in states for order in orders(context, state.tp, state, ids, none_or_some)]
+        assert list(singly(orders_of_all(context, states, ids, none_or_some))) == list(singly(alone))
