@@ -26,6 +26,9 @@ from transport.kafka.server import Handlers, KafkaRequest
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
 _DELETE: Final = 1
+_DENIED: Final = "Cluster authorization failed."
+"""The words of brokers, which tools show of whichever node answers first."""
+
 _THROTTLES: Final = {LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, "replica.alter.log.dirs.io.max.bytes.per.second"}
 """Settings that change nothing for a node without replicas."""
 
@@ -94,7 +97,7 @@ class KafkaOwnSettings:
         if isinstance(told, ApiError):
             return told
         [*refused] = told.resources
-        return ApiError(refused[0].error, refused[0].message) if refused else None
+        return ApiError(refused[0].error, _DENIED) if refused else None
 
     def _resource(self) -> messages.ConfigResource:
         return messages.ConfigResource(messages.ConfigResourceType.BROKER, str(self.node_id))
