@@ -165,8 +165,8 @@ async def _with_first_items(
 ) -> Sequence[AlterConfigsResource]:
     """Return changes that set a list which a topic does not have, where they would append to it.
 
-    Kafka 2.4 fails to append to such a list. Later releases, 2.8 among them, append to its empty text: a list of
-    throttled replicas then begins with nothing, which no broker can read; those that are started end at once.
+    Kafka 2.4 fails to append to such a list. The releases up to 2.8 append to its empty text: a list of throttled
+    replicas then begins with nothing, which no broker can read; those that are started end at once.
     """
     appending = [one.resource for one in wanted if _appends(one)]
     if not appending:

@@ -190,6 +190,26 @@ async def throttle_and_cancel(scene: Scene) -> bool:
     return set((await scene.state(1))["replicas"]) == {1, 2}
 
 
+async def move_a_log(scene: Scene) -> bool:
+    """Move the log of a partition to the other directory of its broker, where brokers do that."""
+    state = await scene.state(2)
+    [told] = await scene.rows(
+        "log-dirs", "describe", "--topic-list", "orders", "--broker-list", str(state["replicas"][0])
+    )
+    homes = {one["path"]: any(log["partition"] == 2 for log in one["logs"]) for one in told["log_dirs"]}
+    *_, path = sorted(homes, key=lambda path: not homes[path])
+    entry = {"topic": "orders", "partition": 2, "replicas": state["replicas"]}
+    file = scene.folder / "log.json"
+    entry["log_dirs"] = [path, *["any"] * (len(state["replicas"]) - 1)]
+    await trio.Path(file).write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    words = ("--reassignment-json-file", str(file), "--bootstrap-server", scene.shell.bootstrap)
+    done = [await run_klamm("reassignment", verb, *words) for verb in ("execute", "verify")]
+    said = [one.stderr.decode() for one in done]
+    assert done[0].returncode == done[1].returncode, said
+    assert done[0].returncode == 0 or all("do not move logs between directories" in text for text in said), said
+    return done[0].returncode == 0
+
+
 async def plan(scene: Scene) -> bool:
     """Dump the cluster with the sizes of its logs, and plan from it."""
     dump = json.loads(await scene.shell("state", "dump"))
@@ -221,6 +241,7 @@ ROWS: Final[Mapping[str, Row]] = MappingProxyType(
         "the same with the sizes of disks": describe_disks,
         "`reassignment execute`, `verify`": move,
         "`execute --throttle`, `list`, `describe`, `cancel`": throttle_and_cancel,
+        "`execute`, `verify` of a file with `log_dirs`": move_a_log,
         "`rollout run`, `status`, `undo`": roll_out,
         "`leader elect`": elect,
         "the same in a new order of replicas": elect_in_order,
