@@ -16,6 +16,7 @@ from tests.cli.test_completion import completed
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
 
 SERVER, SECURITY, PROFILE = "KLAMM_BOOTSTRAP_SERVER", "KLAMM_COMMAND_CONFIG", "KLAMM_PROFILE"
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 NAMES = ("typed", "variable", "profile")
 
 
@@ -145,6 +146,15 @@ def test_paths_are_relative_to_the_file(file: Path, monkeypatch: pytest.MonkeyPa
     for base in ("", "relative"):
         monkeypatch.setenv("XDG_CONFIG_HOME", base)
         assert profiles_file() == home / ".config" / "klamm" / "profiles.toml"
+
+
+def test_the_documents_profiles_are_read(file: Path) -> None:
+    _, _, section = PAGE.read_text(encoding="utf-8").partition("\n## Profiles\n")
+    text, _, _ = section.partition("```toml\n")[2].partition("```")
+    file.write_text(text)
+    secrets = str(file.parent / "production.properties")
+    assert read_profile("production") == Place("kafka1:9092,kafka2:9092", None, secrets)
+    assert read_profile("lab") == Place(None, "127.0.0.1:2181/klamm", None)
 
 
 @pytest.mark.parametrize(
