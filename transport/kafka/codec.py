@@ -176,6 +176,8 @@ def _tags(fields: dict[int, EntityField], dialect: _Dialect) -> _Codec:
         return primitives.pack_varint(len(told)) + b"".join(packed_tags)
 
     def read(buffer: bytes, at: int) -> tuple[dict[str, Any], int]:
+        if buffer[at : at + 1] == _NO_TAGS:
+            return {}, at + 1
         count, at = primitives.read_varint(buffer, at)
         values: dict[str, Any] = {}
         previous = -1

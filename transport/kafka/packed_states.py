@@ -19,6 +19,9 @@ from transport.wire.errors import CodecError
 
 _FAULTS: Final = struct_error, AttributeError, TypeError
 _NO_TAGS: Final = b"\0"
+_NO_MOVE: Final = b"\x01\x01"
+"""Two empty arrays."""
+
 _HEAD: Final = Struct(">iiii")
 _INT: Final = Struct(">i")
 _FLAGS: Final = Struct(">?b")
@@ -65,14 +68,14 @@ def _packed_metadata(states: Sequence[PartitionState], rows: Iterable[bytes], ve
 
 def _order(order: LeaderAndIsrPartition, *, has_recovery_state: bool) -> bytes:
     state, is_new = order.state, order.is_new
+    is_moving = state.adding_replicas or state.removing_replicas
     return b"".join(
         (
             _HEAD.pack(state.partition, state.controller_epoch, state.leader, state.leader_epoch),
             _ids(state.isr),
             _INT.pack(state.partition_epoch),
             _ids(state.replicas),
-            _ids(state.adding_replicas),
-            _ids(state.removing_replicas),
+            _ids(state.adding_replicas) + _ids(state.removing_replicas) if is_moving else _NO_MOVE,
             _FLAGS.pack(is_new, state.leader_recovery_state) if has_recovery_state else _FLAG.pack(is_new),
             _NO_TAGS,
         )

@@ -39,6 +39,9 @@ def pack_varint(value: int) -> bytes:
 
 def read_varint(buffer: bytes, at: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 32 bits."""
+    # Most are small.
+    if at < len(buffer) and buffer[at] < _CONTINUES:
+        return buffer[at], at + 1
     value = 0
     for place in range(_MAX_VARINT_BYTES):
         if at + place >= len(buffer):
