@@ -74,11 +74,10 @@ def set_(plan: Path, changes: Mapping[str, int]) -> None:
 
 @click.command()
 @plan_argument
-@throttle_option
 @cluster_options
-def abort(cluster: Cluster, plan: Path, throttle: int | None) -> None:
+def abort(cluster: Cluster, plan: Path) -> None:
     """Cancel what is in flight, and keep the finished ones."""
-    _end(cluster, PlanFiles(plan), Happening.ABORT, quiet_options(throttle))
+    _end(cluster, PlanFiles(plan), Happening.ABORT, quiet_options(None))
 
 
 @click.command()

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Final
 
 import click
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
+from controller.admin.log_mover import Replica
+from controller.rollout.moves import Replicas
 from klamm.cli.reassignment.files import MoveFile, read_document
 from klamm.cli.streams import line_of
+from transport.metadata import TopicPartition
 
 _JOURNAL: Final = "rollout.jsonl"
 _LOCK: Final = "rollout.lock"
@@ -55,13 +58,18 @@ class PlanFiles:
         files = sorted(self.path.glob("plan*.json")) if self.path.is_dir() else [self.path]
         if not files:
             raise click.ClickException(f"{self.path}: there is no plan in this folder: plan.json, plan-0001.json")
-        whole = MoveFile({})
+        targets: dict[TopicPartition, Replicas] = {}
+        starts: dict[TopicPartition, Replicas] = {}
+        log_dirs: dict[Replica, str] = {}
         for file in files:
             part = read_document(file)
-            twice = next((tp for tp in part.targets if tp in whole.targets), None)
+            twice = next((tp for tp in part.targets if tp in targets), None)
             if twice is not None:
                 raise click.ClickException(f"{file}: {twice} is in another file of the plan, too")
-            whole = _joined(whole, part)
+            targets.update(part.targets)
+            starts.update(part.starts)
+            log_dirs.update(part.log_dirs)
+        whole = MoveFile(targets, starts, log_dirs)
         return Plan(whole, _digest(whole))
 
     @contextmanager
@@ -131,15 +139,6 @@ class Plan:
 
     file: MoveFile = field(repr=False)
     digest: str
-
-
-def _joined(one: MoveFile, other: MoveFile) -> MoveFile:
-    return evolve(
-        one,
-        targets={**one.targets, **other.targets},
-        starts={**one.starts, **other.starts},
-        log_dirs={**one.log_dirs, **other.log_dirs},
-    )
 
 
 def _digest(file: MoveFile) -> str:
