@@ -38,17 +38,18 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     yield from start_partitions(context, context.partitions(new))
 
 
-def partition_modifications(context: ControllerContext, name: str, new_ids: Iterable[str]) -> Rounds[None]:
-    """Start the partitions that were added to a topic's znode; changes to existing ones there are not adopted.
+def partition_modifications(context: ControllerContext, names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
+    """Start the partitions that were added to topics' znodes; changes to existing ones there are not adopted.
 
     A topic that was set aside and has been repaired is loaded as new. One being deleted gets none (KAFKA-6612).
     """
-    if name in context.topics:
-        yield from refresh_topics(context, [name])
-    elif (yield from read([paths.topic(name)]))[0] is not None:
-        yield from load_topics(context, [name], new_ids)
-        yield from read_min_isrs(context, [name])
-    added = [tp for tp in context.partitions([name]) if tp not in context.partition_phases]
+    unknown = [name for name in names if name not in context.topics]
+    yield from refresh_topics(context, [name for name in names if name in context.topics])
+    znodes = yield from read(map(paths.topic, unknown))
+    there = [name for name, znode in zip(unknown, znodes, strict=True) if znode is not None]
+    yield from load_topics(context, there, new_ids)
+    yield from read_min_isrs(context, there)
+    added = [tp for tp in context.partitions(names) if tp not in context.partition_phases]
     yield from start_partitions(context, added)
 
 

@@ -74,6 +74,10 @@ def _reading(answer: Callable[..., object], *fields: str) -> Handler:
     return _taking(lambda *given: immediately(answer(*given)), *fields)
 
 
+def _modified(context: ControllerContext, event: events.PartitionModifications, host: Host) -> Rounds[None]:
+    return topics.partition_modifications(context, [event.topic, *event.more.close()], new_ids(host))
+
+
 def _deleted(context: ControllerContext, event: events.ReplicasDeleted, _host: Host) -> Rounds[None]:
     yield from strays.deleted(context, event.deletions)
     yield from deletion.replicas_deleted(context, event.deletions)
@@ -94,9 +98,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.BrokerChange: _taking(brokers.broker_change),
     events.BrokerModifications: _taking(brokers.broker_modifications, "broker_id"),
     events.TopicChange: lambda context, _event, host: topics.topic_change(context, new_ids(host)),
-    events.PartitionModifications: lambda context, event, host: topics.partition_modifications(
-        context, event.topic, new_ids(host)
-    ),
+    events.PartitionModifications: _modified,
     events.TopicDeletion: _taking(deletion.topic_deletion),
     events.ConfigChange: lambda context, _event, host: config_changes.config_change(context, host.now_ms()),
     events.IsrChangeNotification: _taking(isr_changes.isr_change_notification),

@@ -8,6 +8,7 @@ data never get here, because handlers detect them.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable
 from typing import Final
@@ -31,6 +32,7 @@ CAPACITY: Final = 1000
 class Quarantine:
     """Counts faults by subject. Times are those of `trio.current_time()`, in seconds."""
 
+    _last_fault: float = field(default=-math.inf, init=False)
     _faults: dict[Hashable, deque[float]] = field(factory=dict, init=False)
     _set_aside: dict[Hashable, None] = field(factory=dict, init=False)
 
@@ -46,8 +48,15 @@ class Quarantine:
         """Return the sorted names of the subjects in quarantine (see `name_of`)."""
         return tuple(sorted({name_of(subject) for subject in self._set_aside}))
 
-    def fault(self, subject: Hashable, now: float) -> bool:
-        """Record a fault; return whether it puts the subject into quarantine."""
+    def is_wary(self, now: float) -> bool:
+        """Return whether there was a fault recently, so that its subject should be processed alone if it returns."""
+        return now - self._last_fault <= WINDOW_SECONDS
+
+    def fault(self, subject: Hashable | None, now: float) -> bool:
+        """Record a fault; return whether it puts the subject, if there is one, into quarantine."""
+        self._last_fault = now
+        if subject is None:
+            return False
         times = self._faults.setdefault(subject, deque(maxlen=FAULTS))
         times.append(now)
         _bound(self._faults)
@@ -55,6 +64,7 @@ class Quarantine:
             return False
         self._set_aside[subject] = None
         _bound(self._set_aside)
+        log.error("set aside after repeated faults", subject=name_of(subject), hours=QUARANTINE_SECONDS / 3600)
         return True
 
     def release(self, subject: Hashable) -> None:
@@ -74,6 +84,7 @@ def refuse(event: ControllerEvent) -> None:
     if isinstance(event, RequestEvent):
         text = "this request made the controller fail repeatedly and is set aside: see the controller's log"
         event.reply.set(ApiError(ErrorCode.INVALID_REQUEST, text))
+    event.preempt()
 
 
 def _bound(subjects: dict[Hashable, deque[float]] | dict[Hashable, None]) -> None:

@@ -35,8 +35,9 @@ from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
+from controller.node.store_changes import StoreChanges
 from controller.node.waiting_requests import WaitingRequests
-from controller.node.watches import LOOKS, event_for
+from controller.node.watches import LOOKS
 from controller.observation.commit_trace import CommitTrace
 from controller.observation.event_log import EventLog
 from controller.observation.instruments import Instrument, Instruments
@@ -96,6 +97,7 @@ class ControllerService:
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
+    _changes: StoreChanges = field(init=False)
     _is_reachable: trio.Event = field(factory=trio.Event, init=False)
     """Not set while the connection to the store is lost but the session may not have expired."""
 
@@ -105,6 +107,7 @@ class ControllerService:
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
         self._requests = WaitingRequests(self._queue)
+        self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
         self._candidacy = candidacy_of(self.config, self.host)
@@ -166,9 +169,7 @@ class ControllerService:
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
             case WatchFired(path=path):
-                event_of_ours = event_for(path)
-                if event_of_ours is not None:
-                    self._queue.tell(event_of_ours)
+                self._changes.fired(path)
             case SessionChanged(state=SessionState.SUSPENDED):
                 self._is_reachable = trio.Event()
             case SessionChanged(state=SessionState.EXPIRED):
@@ -178,7 +179,7 @@ class ControllerService:
             case SessionChanged(state=SessionState.CONNECTED):
                 self._is_reachable.set()
                 # Watches may have been lost with the connection, so only reading again shows what has changed.
-                self._queue.tell(Reload())
+                self._changes.queue(Reload())
 
     # --- the queue's task ---------------------------------------------------------------------------------------
 
@@ -276,9 +277,7 @@ class ControllerService:
                 await self._handle(self._office, event)
 
     def _blame(self, event: ControllerEvent) -> None:
-        if event.subject is not None and self._quarantine.fault(event.subject, trio.current_time()):
-            hours = QUARANTINE_SECONDS / 3600
-            log.error("set aside after repeated faults", during=event.name, subject=name_of(event.subject), hours=hours)
+        if self._quarantine.fault(event.subject, trio.current_time()):
             self._nursery.start_soon(self._release, event)
 
     async def _release(self, event: ControllerEvent) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -10,7 +12,7 @@ from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create, Set, StoreEvent, WatchFired, WatchKind
+from transport.store.protocol import Create, Set, StoreEvent, WatchFired, WatchKind, Znode
 
 SECOND = TopicPartition("orders", 1)
 
@@ -102,6 +104,30 @@ async def test_added_partitions_come_online_and_the_others_stay_as_they_are(benc
     assert await bench.read_state(SECOND) == LeaderAndIsr(2, 0, (2, 1), 0, 1)
     assert await bench.read_state(TP) == before
     assert {tell.state.partition for tell in bench.seen.leader_and_isr()} == {1}
+
+
+async def test_topics_that_changed_together_are_read_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["carts", "orders", "users"]
+    for name in names:
+        await bench.write_topic(name, (1, 2))
+    await bench.start(brokers=(1, 2))
+    for name in names[:2]:
+        await bench.change_topic(name, 1, ReplicaAssignment((2, 1)))
+    event = PartitionModifications("carts")
+    for name in ("orders", "users", "unknown"):
+        event.more.add(name)
+    watched: list[Sequence[str]] = []
+    read = bench.store.read
+
+    async def recorded(asked: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        watched.extend([asked] if watch else [])
+        return await read(asked, watch=watch)
+
+    monkeypatch.setattr(bench.store, "read", recorded)
+    await bench.handle(event)
+    assert watched == [tuple(map(paths.topic, names))]
+    assert [(await bench.read_state(TopicPartition(name, 1))).isr for name in names[:2]] == [(2, 1), (2, 1)]
+    assert {tell.state.tp for tell in bench.seen.leader_and_isr()} == {TopicPartition(name, 1) for name in names[:2]}
 
 
 async def test_the_watch_of_our_own_writes_changes_nothing(bench: Bench) -> None:

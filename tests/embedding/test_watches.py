@@ -45,5 +45,21 @@ async def test_a_change_of_the_store_becomes_its_event(controllers: Controllers,
         await until(lambda: count(service, event) > seen)
 
 
+async def test_many_topics_that_others_changed_are_looked_at_in_one_event(controllers: Controllers) -> None:
+    names = [f"topic-{number}" for number in range(300)]
+    grown = formats.encode_topic(formats.TopicZnode(dict.fromkeys(range(2), ReplicaAssignment((1,))), "id"))
+    async with controllers.memory.session() as store:
+        service = await controllers.start()
+        await until(lambda: count(service, "Elect") > 0)
+        await store.multi([Create(paths.broker(1), BROKER, ephemeral=True)])
+        await store.multi([Create(paths.topic(name), TOPIC) for name in names])
+        await until(lambda: count(service, "TopicChange") > 0)
+        await store.multi([Set(paths.topic(name), grown, 0) for name in names])
+        await until(lambda: count(service, "PartitionModifications") > 0)
+        states = [paths.partition_state(TopicPartition(name, 1)) for name in names]
+        assert None not in await store.read(states)
+        assert count(service, "PartitionModifications") == 1
+
+
 def count(service: ControllerService, event: str) -> int:
     return service.statistics()[event].count if event in service.statistics() else 0
