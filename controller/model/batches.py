@@ -13,7 +13,7 @@ from typing import overload
 from controller.model.alike import describe_all
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
-from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasOfBrokerMoved
+from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasOfBrokerMoved, TopicWritten
 from controller.model.rounds import Publication, Step, TellLeaderships, TellMetadata, TellStopReplica
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import PartitionState, StopReplicaPartition
@@ -53,6 +53,11 @@ class Batch(Sequence[Step]):
     def groups(self) -> Sequence[Group]:
         """The operations of each step, which are committed together or not at all."""
         return [step.writes for step in self._steps]
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The znodes whose content the facts tell once the steps are committed: to read them again shows nothing."""
+        return frozenset(paths.topic(fact.name) for fact in self.facts() if isinstance(fact, TopicWritten))
 
     def facts(self) -> Iterator[Fact]:
         """Yield what becomes true, in the order in which it is applied."""
@@ -129,6 +134,11 @@ class LeadershipSteps(Batch):
     def groups(self) -> Sequence[Group]:
         """The operation of each partition."""
         return self._writes
+
+    @property
+    def known(self) -> frozenset[str]:
+        """None: the states of partitions are not watched."""
+        return frozenset()
 
     def facts(self) -> Iterator[Fact]:
         """Yield facts about all partitions.

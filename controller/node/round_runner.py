@@ -108,7 +108,7 @@ class RoundRunner:
         most = self.context.config.request_limits.chunk
         for chunk in plan_chunks(written.groups, max_bytes=most):
             members = written.only(chunk)
-            result = await commit_chunk(self.store, members.groups, fence)
+            result = await commit_chunk(self.store, members.groups, fence, members.known)
             committed = members.only(result.committed)
             self._apply(change.round, committed, result.zxid)
             unpublished.append(committed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ from simulator.store.quorum import Quorum
 from simulator.store.server import Answer, EnsembleServer, ServerConnection, Session
 from transport.store.acls import Acl
 from transport.store.kazoo_session import CLOSE_SECONDS, RECONNECT_SECONDS
+from transport.store.known import known_after
 from transport.store.limits import DEFAULT_LIMITS, RequestLimits
 from transport.store.listeners import Listeners
 from transport.store.memory import Watches
@@ -97,10 +99,17 @@ class SimulatedStore:
         """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
         return await self._bulk(_list, paths, watch=watch)
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Apply all of `ops` or nothing; see `MetadataStore.multi`."""
         require_sendable(ops, self.limits)
-        committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)), self._quorum.commit_seconds)
+        kept = known_after(ops, known)
+        committed: Committed
+        with self._listeners.holding(kept) as held:
+            committed = await self._request(partial(self._quorum.multi, tuple(ops)), self._quorum.commit_seconds)
+            held.clear()
+        if kept:
+            with suppress(ConnectionLost, SessionExpired):
+                await self._request(partial(_watch_since, self._quorum, committed.zxid, kept))
         return committed
 
     async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
@@ -270,6 +279,16 @@ def _list(paths: Sequence[str], watch: bool, tree: Tree, watches: Watches) -> li
     if watch:
         watches.arm_children(path for path, names in zip(paths, found, strict=True) if names is not None)
     return found
+
+
+def _watch_since(
+    quorum: Quorum, zxid: int, paths: Collection[str], session: Session, connection: ServerConnection, answer: Answer
+) -> None:
+    def look(tree: Tree, watches: Watches) -> None:
+        for event in watches.arm_since(zxid, paths, tree):
+            connection.to_host(partial(connection.client.fired, event, tree.zxid))
+
+    quorum.look(look, session, connection, answer)
 
 
 def _acls(paths: Sequence[str], tree: Tree, _: Watches) -> list[Acl | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from attrs import define, evolve
 
@@ -26,7 +26,7 @@ class Meddler(PassingStore):
     overtaken: int = 0
     """The number of times that another write came first."""
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Do all of `ops` or nothing, but somebody else's first."""
         if self.ops and any(op.path == self.path for op in ops if not isinstance(op, Check)):
             self.earlier -= 1
@@ -34,7 +34,7 @@ class Meddler(PassingStore):
                 await self.store.multi(self.ops)
                 self.ops = self.ops if self.endless else ()
                 self.overtaken += 1
-        return await super().multi(ops)
+        return await super().multi(ops, known=known)
 
 
 def set_state(tp: TopicPartition, state: LeaderAndIsr) -> Op:

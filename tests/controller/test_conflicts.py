@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import pytest
 import trio
@@ -172,9 +172,9 @@ class Unanswered(PassingStore):
     edit: Callable[[Znode | None], Op]
     done: bool = False
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Do all of `ops` or nothing."""
-        committed = await super().multi(ops)
+        committed = await super().multi(ops, known=known)
         if not self.done and any(isinstance(op, Set) and op.path == self.path for op in ops):
             self.done = True
             [znode] = await self.store.read([self.path])

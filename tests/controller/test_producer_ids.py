@@ -50,7 +50,7 @@ async def test_a_broker_that_takes_a_block_by_itself_meanwhile_keeps_it(
     await bench.start(brokers=(1,))
     multi, others = bench.store.multi, [formats.encode_producer_ids(7, range(5_000, 6_000))]
 
-    async def overtaken(ops: list[Op]) -> object:
+    async def overtaken(ops: list[Op], **_: object) -> object:
         if others:
             await multi([Set(paths.PRODUCER_IDS, others.pop(), -1)])
         return await multi(ops)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 
 import pytest
@@ -218,9 +218,9 @@ class Recording(Meddler):
 
     multis: list[list[str]] = field(factory=list)
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         self.multis.append([op.path for op in ops if isinstance(op, Delete)])
-        return await super().multi(ops)
+        return await super().multi(ops, known=known)
 
 
 @pytest.mark.requirement("B2", "D8")

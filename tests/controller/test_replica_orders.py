@@ -168,7 +168,7 @@ async def test_thousands_of_orders_take_one_write_of_the_topic_for_each_chunk(
         multis.append(list(ops))
         return await multi(ops)
 
-    monkeypatch.setattr(type(bench.store), "multi", lambda _, ops: counted(ops))
+    monkeypatch.setattr(type(bench.store), "multi", lambda _, ops, **__: counted(ops))
     outcomes = await elect(bench, {TopicPartition("orders", number): (2, 3, 1) for number in range(count)})
     monkeypatch.undo()
     assert set(outcomes.values()) == {ErrorCode.NONE}

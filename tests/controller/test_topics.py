@@ -130,12 +130,19 @@ async def test_topics_that_changed_together_are_read_together(bench: Bench, monk
     assert {tell.state.tp for tell in bench.seen.leader_and_isr()} == {TopicPartition(name, 1) for name in names[:2]}
 
 
-async def test_the_watch_of_our_own_writes_changes_nothing(bench: Bench) -> None:
+async def test_our_own_writes_are_no_news_and_the_next_of_others_are(bench: Bench) -> None:
     await bench.start((1, 2))
     fired: list[StoreEvent] = []
     bench.store.subscribe(fired.append)
     await bench.move(TP, (4, 5))
+    assert fired == []
+    await bench.change_topic("orders", 1, ReplicaAssignment((9,)))
     assert fired == [WatchFired(paths.topic("orders"), WatchKind.CHANGED)]
+
+
+async def test_to_read_our_own_writes_again_changes_nothing(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.move(TP, (4, 5))
     bench.seen.clear()
     topics = dict(bench.context.topics)
     await bench.handle(PartitionModifications("orders"))

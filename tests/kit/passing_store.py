@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from attrs import define
 
@@ -46,6 +46,6 @@ class PassingStore:
         """See `MetadataStore.protect`."""
         self.store.protect(set_acl=set_acl)
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """See `MetadataStore.multi`."""
-        return await self.store.multi(ops)
+        return await self.store.multi(ops, known=known)

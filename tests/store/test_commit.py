@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
 import pytest
@@ -174,9 +174,9 @@ class Wrapped(PassingStore):
                 return self.first_read
         return await super().read(paths, watch=watch)
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         self.multis += 1
-        return await super().multi(ops)
+        return await super().multi(ops, known=known)
 
 
 async def data_of(store: MetadataStore, paths: Sequence[str]) -> list[bytes | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from functools import partial
@@ -109,8 +109,8 @@ class Unlucky(PassingStore):
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
         return await self._send(partial(self.store.read, paths, watch=watch))
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
-        return await self._send(partial(self.store.multi, ops))
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
+        return await self._send(partial(self.store.multi, ops, known=known))
 
     async def _send(self, send: Send[T]) -> T:
         point = next(self._plan, Point.NOWHERE)

@@ -6,7 +6,7 @@ have taken effect. Both cases are resolved by reading again the znodes that the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 
@@ -53,8 +53,10 @@ class ChunkResult:
     rejected: Mapping[int, Rejected] = field(factory=dict)
 
 
-async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Check | None) -> ChunkResult:
-    """Commit all groups whose expectations hold, together and behind `fence`.
+async def commit_chunk(
+    store: MetadataStore, groups: Sequence[Group], fence: Check | None, known: Collection[str] = ()
+) -> ChunkResult:
+    """Commit all groups whose expectations hold, together and behind `fence`; `known` as in `MetadataStore.multi`.
 
     Groups that are stale, or can never be committed, are dropped, and the others are retried. After a lost connection,
     the versions of the znodes show the outcome. Sequential znodes do not show it, so they may be created twice.
@@ -73,7 +75,7 @@ async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Che
         ops = [op for index in remaining for op in groups[index]]
         refused: int | None = None
         try:
-            committed = await store.multi([*fences, *ops])
+            committed = await store.multi([*fences, *ops], known=known)
             return _result(committed.zxid, remaining, len(groups), rejected)
         except Conflict as conflict:
             refused = _refused_group(conflict, len(fences), groups, remaining)

@@ -7,12 +7,13 @@ and sessions expire on request, and the same calls cause the same events in the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import trio
 
 from transport.store.acls import Acl
+from transport.store.known import known_after
 from transport.store.listeners import Listeners
 from transport.store.protocol import (
     Committed,
@@ -45,6 +46,16 @@ class Watches:
     def arm_children(self, paths: Iterable[str]) -> None:
         """Watch the children of nodes."""
         self._children.update(paths)
+
+    def arm_since(self, zxid: int, paths: Iterable[str], tree: Tree) -> list[WatchFired]:
+        """Watch the data of nodes, as SetWatches does; return the events of those that changed after `zxid`."""
+        found = [(path, tree.read(path)) for path in paths]
+        self.arm_nodes(path for path, znode in found if znode is not None and znode.stat.mzxid <= zxid)
+        return [
+            WatchFired(path, WatchKind.DELETED if znode is None else WatchKind.CHANGED)
+            for path, znode in found
+            if znode is None or znode.stat.mzxid > zxid
+        ]
 
     def fire(self, change: WatchFired) -> bool:
         """Spend the watches that see `change`. Return whether there were any."""
@@ -219,7 +230,7 @@ class MemoryStore:
             self.watches.arm_children(path for path, names in zip(paths, found, strict=True) if names is not None)
         return found
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Apply all of `ops` or none; see `MetadataStore.multi`.
 
         A listener that breaks the connection when it sees the commit loses the answer: the call raises ConnectionLost,
@@ -227,9 +238,20 @@ class MemoryStore:
         """
         require_sendable(ops)
         connection = await self._arrive()
-        committed = self._zookeeper.commit(ops, self.session_id)
-        self._require(connection)
+        kept = known_after(ops, known)
+        with self.listeners.holding(kept) as held:
+            committed = self._zookeeper.commit(ops, self.session_id)
+            self._require(connection)
+            held.clear()
+        if kept:
+            await self._watch_since(committed.zxid, kept)
         return committed
+
+    async def _watch_since(self, zxid: int, paths: Collection[str]) -> None:
+        with suppress(ConnectionLost, SessionExpired):
+            await self._arrive()
+            for event in self.watches.arm_since(zxid, paths, self._tree):
+                self.listeners.notify(event)
 
     async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
         """Return the ACLs of znodes; see `MetadataStore.acls`."""

@@ -7,7 +7,7 @@ which roll back as a whole and name only their first conflict. Two implementatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from typing import Final, Protocol
 
@@ -224,8 +224,12 @@ class MetadataStore(Protocol):
         watch: create it first.
         """
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Apply all of `ops` or none. The caller keeps within the server's limits (see `transport.store.chunks`).
+
+        Of the znodes `known`, those that `ops` set are watched from then on: their watches tell nothing of this multi,
+        nor of earlier changes that it overwrites, but of the next change after it (see `transport.store.known`). If the
+        multi fails, they tell what they saw.
 
         Raises Conflict for the first refused operation, or Rejected if that operation can never succeed.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import trio
@@ -43,10 +43,10 @@ class TimedStore:
         with self._timed():
             return await self.store.children(paths, watch=watch)
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Apply all of `ops` or none."""
         with self._timed():
-            return await self.store.multi(ops)
+            return await self.store.multi(ops, known=known)
 
     async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
         """Return the ACLs of znodes."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from transport.store.acls import Acl, GetAcl
 from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
+from transport.store.known import known_after
 from transport.store.limits import DEFAULT_LIMITS, RequestLimits
 from transport.store.protocol import (
     Committed,
@@ -21,6 +22,7 @@ from transport.store.protocol import (
     Op,
     Rejected,
     Result,
+    SessionExpired,
     SessionState,
     StoreError,
     StoreEvent,
@@ -103,14 +105,24 @@ class ZooKeeperStore:
         """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
         return await self._bulk(ListMany, paths, _child_watches if watch else None)
 
-    async def multi(self, ops: Sequence[Op]) -> Committed:
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
         """Apply all of `ops` or none; see `MetadataStore.multi`."""
         require_sendable(ops, self._limits)
         full = [replace(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
-        (outcome,) = await self._request(Multi(full, self._acl))
-        if isinstance(outcome, RefusedOp):
-            raise _conflict(ops[outcome.index].path, outcome)
+        kept = known_after(full, {self._absolute(path) for path in known})
+        with self._session.listeners.holding(kept) as held:
+            (outcome,) = await self._request(Multi(full, self._acl))
+            if isinstance(outcome, RefusedOp):
+                raise _conflict(ops[outcome.index].path, outcome)
+            held.clear()
+        await self._watch_since(outcome.zxid, kept)
         return self._committed(outcome)
+
+    async def _watch_since(self, zxid: int, paths: Collection[str]) -> None:
+        """Watch znodes for what comes after `zxid`. Without a connection there are no watches, as SUSPENDED tells."""
+        with suppress(ConnectionLost, SessionExpired, StoreUnavailable):
+            for part in slices(list(paths), self._limits):
+                await self._request(SetWatches(zxid, data=part))
 
     async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
         """Return the ACLs of znodes; see `MetadataStore.acls`."""
