@@ -32,7 +32,7 @@ from transport.network import TcpNetwork
 from transport.store import paths
 from transport.store.protocol import Delete, MetadataStore
 
-POLL_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.2
 QUIET_SECONDS: Final = 2.0
 OWN: Final = "/klamm/"
 BUSY: Final = 0.25
