@@ -8,6 +8,7 @@ follow from the facts, so that queries about one broker need not scan all partit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from typing import assert_never
 
 from attrs import Factory, define, field
@@ -327,12 +328,12 @@ class ControllerContext:
         self.deletions[name] = Deletion(left)
 
     def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:
-        tps = tuple([TopicPartition(name, number) for number in assigned])
+        tps = tuple(map(TopicPartition, repeat(name), assigned))
         if tps:
             self._partitions[name] = tps
         self._held.add_all(tps, [assignment.replicas for assignment in assigned.values()])
         for tp, assignment in zip(tps, assigned.values(), strict=True):
-            if assignment.is_being_reassigned:
+            if assignment.adding_replicas or assignment.removing_replicas:
                 self.reassigning.setdefault(tp, UNIDENTIFIED)
             if self._phases.others:
                 self._phases.reassign(tp, (), assignment.replicas)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
+from controller.model.known_topics import assignments_of
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.metadata import LeaderAndIsr, TopicPartition
 
 
 def initial_rows(
-    context: ControllerContext, tps: Iterable[TopicPartition], leaderships: Iterable[LeaderAndIsr | None]
+    context: ControllerContext, tps: Sequence[TopicPartition], leaderships: Iterable[LeaderAndIsr | None]
 ) -> list[Row]:
-    """Return the initial states of partitions and of their replicas.
+    """Return the initial states of known partitions and of their replicas.
 
     Partitions with equal replicas and leaders are in equal states, unless one of their replicas is set aside.
     """
     apart = {tp for tp, _ in (*context.on_offline_dirs, *context.waiting)}
     alike: dict[tuple[tuple[int, ...], int | None], Row] = {}
     rows = []
-    for tp, state in zip(tps, leaderships, strict=True):
-        key = context.assignment(tp).replicas, None if state is None else state.leader
+    for tp, assignment, state in zip(tps, assignments_of(context.topics, tps), leaderships, strict=True):
+        key = assignment.replicas, None if state is None else state.leader
         if tp in apart:
             rows.append(_row(context, tp, *key))
             continue

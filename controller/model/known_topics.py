@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from attrs import frozen
@@ -20,6 +22,13 @@ class KnownTopic:
 
     znode: TopicZnode
     version: int
+
+
+def assignments_of(topics: Mapping[str, KnownTopic], tps: Iterable[TopicPartition]) -> Iterator[ReplicaAssignment]:
+    """Yield the assignments of known partitions. Those of a topic should follow one another."""
+    for name, those in groupby(tps, itemgetter(0)):
+        partitions = topics[name].znode.partitions
+        yield from [partitions[number] for _, number in those]
 
 
 def assignment_of(topics: Mapping[str, KnownTopic], tp: TopicPartition) -> ReplicaAssignment:

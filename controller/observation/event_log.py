@@ -138,9 +138,12 @@ def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
 
 
 def _found_counts(found: facts.PartitionsFound) -> Counter[str]:
-    counts = Counter(_PHASES[phase] for phase, _ in found.rows if phase is not None)
-    counts["replicas"] = sum(len(phases) for _, phases in found.rows)
-    counts["leaders"] = counts["isrs"] = sum(leadership is not None for leadership in found.leaderships)
+    counts: Counter[str] = Counter()
+    for (phase, replicas), n in Counter(found.rows).items():
+        counts["replicas"] += n * len(replicas)
+        if phase is not None:
+            counts[_PHASES[phase]] += n
+    counts["leaders"] = counts["isrs"] = len(found.leaderships) - found.leaderships.count(None)
     return counts
 
 

@@ -93,7 +93,11 @@ class Tree:
         node = self._nodes.get(path)
         if node is None:
             return None
-        return FORBIDDEN if node.access is Access.NONE else Znode(node.data, node.stat)
+        if node.access is Access.NONE:
+            return FORBIDDEN
+        # Not `node.stat`: a controller that takes office reads a znode for each partition.
+        stat = Stat(node.czxid, node.mzxid, node.ctime_ms, node.mtime_ms, node.version, node.owner)
+        return Znode(node.data, stat)
 
     def children(self, path: str) -> list[str] | None:
         """List the children of the znode at `path`, sorted."""
