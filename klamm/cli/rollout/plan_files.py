@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ from transport.metadata import TopicPartition
 
 _JOURNAL: Final = "rollout.jsonl"
 _LOCK: Final = "rollout.lock"
+_PLAN: Final = re.compile(r"plan(-\d+)*\.json")
+"""The names that `klamm plan` gives; the records of `klamm reassignment execute` are beside these files."""
+
 _LONGEST_HOLDER: Final = 200
 _LOOKS: Final = 4
 _SECONDS_BETWEEN_LOOKS: Final = 0.05
@@ -55,7 +59,9 @@ class PlanFiles:
 
     def read(self) -> Plan:
         """Return the plan. Raises click.ClickException."""
-        files = sorted(self.path.glob("plan*.json")) if self.path.is_dir() else [self.path]
+        files = [self.path]
+        if self.path.is_dir():
+            files = sorted(file for file in self.path.iterdir() if _PLAN.fullmatch(file.name))
         if not files:
             raise click.ClickException(f"{self.path}: there is no plan in this folder: plan.json, plan-0001.json")
         targets: dict[TopicPartition, Replicas] = {}
