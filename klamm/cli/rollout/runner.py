@@ -129,9 +129,12 @@ class Runner:
         self._show()
 
     async def _take_wishes(self) -> None:
-        """Read what operators have put into the journal; a new throttle is for moves in flight as well."""
+        """Read what operators have put into the journal; a new throttle is for moves in flight as well.
+
+        So is the throttle for a broker that is back.
+        """
         self._take_entries()
-        if self.slowing.rate != self.options.throttle:
+        if self.slowing.rate != self.options.throttle or await self.slowing.is_anyone_back():
             self.slowing.rate = self.options.throttle
             flying = {move.tp: move.after for move in self._work.in_flight}
             await self.slowing.begin((await self._states_of(flying)).values(), flying)

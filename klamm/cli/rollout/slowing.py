@@ -30,6 +30,8 @@ class Slowing:
     rate: int | None
     _keeping: Keeping | None = None
     _told: set[int] = field(factory=set)
+    _absent: set[int] = field(factory=set)
+    """The brokers that did not answer when their moves were throttled."""
 
     def __attrs_post_init__(self) -> None:
         """Pick up the record of an earlier process."""
@@ -43,7 +45,19 @@ class Slowing:
             return
         if self._keeping is None and self.file is not None:
             self._keeping = Keeping(self.file, MoveRecord(), needs_place=True)
-        await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
+        late = await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
+        self._absent |= set() if late is None else late.absent
+
+    async def is_anyone_back(self) -> bool:
+        """Return, once, whether a broker is back that could not be throttled: moves in flight then are to be, again.
+
+        Raises WireError or ClusterUnreachable.
+        """
+        if not self._absent:
+            return False
+        back = self._absent.intersection(broker.id for broker in (await self.admin.read_metadata(())).brokers)
+        self._absent -= back
+        return bool(back)
 
     async def end(self, over: Collection[TopicPartition]) -> None:
         """Lift the throttles of moves that are over, and restore the rates of brokers that have none left.
