@@ -1,7 +1,4 @@
-"""The admin clients that Python programs use work on real brokers whose controller is ours.
-
-kafka-python and aiokafka are not among the requirements of this project: their tests run where they are installed.
-"""
+"""The admin clients that Python programs use work on real brokers whose controller is ours."""
 
 from __future__ import annotations
 
@@ -11,6 +8,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import aiokafka.admin
+import kafka
+import kafka.admin
+import kafka.errors
 import pytest
 import trio
 from confluent_kafka import ElectionType, KafkaException, TopicPartition as ConfluentPartition
@@ -120,8 +121,7 @@ def _outcome(future: Any) -> str:
 
 
 async def test_kafka_python(shown: RealCluster) -> None:
-    of = pytest.importorskip("kafka.admin", reason="no kafka-python to test with: pip install kafka-python")
-    admin = of.KafkaAdminClient(bootstrap_servers=list(shown.clients.values()))
+    admin = kafka.admin.KafkaAdminClient(bootstrap_servers=list(shown.clients.values()))
     try:
         await trio.to_thread.run_sync(by_kafka_python, admin)
     finally:
@@ -131,8 +131,7 @@ async def test_kafka_python(shown: RealCluster) -> None:
 
 def by_kafka_python(admin: Any) -> None:
     """Administer topics, leaders, moves, users and settings with kafka-python."""
-    kafka, of = pytest.importorskip("kafka"), pytest.importorskip("kafka.admin")
-    errors = pytest.importorskip("kafka.errors")
+    of, errors = kafka.admin, kafka.errors
     first = kafka.TopicPartition("orders", 0)
     [created] = admin.create_topics([of.NewTopic("orders", 1, 2)])["topics"]
     assert (created["error_code"], created["num_partitions"], created["replication_factor"]) == (0, 1, 2)
@@ -164,7 +163,6 @@ def by_kafka_python(admin: Any) -> None:
 
 
 async def test_aiokafka(shown: RealCluster) -> None:
-    pytest.importorskip("aiokafka.admin", reason="no aiokafka to test with: pip install aiokafka")
     addresses = ",".join(shown.clients.values())
     await trio.to_thread.run_sync(asyncio.run, by_aiokafka(addresses))
     await until_deleted(shown)
@@ -172,7 +170,7 @@ async def test_aiokafka(shown: RealCluster) -> None:
 
 async def by_aiokafka(servers: str) -> None:
     """Administer topics with aiokafka."""
-    of = pytest.importorskip("aiokafka.admin")
+    of = aiokafka.admin
     admin = of.AIOKafkaAdminClient(bootstrap_servers=servers)
     await admin.start()
     try:
