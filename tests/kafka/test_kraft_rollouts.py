@@ -175,3 +175,19 @@ async def test_it_is_aborted_with_the_order_restored(tmp_path: Path) -> None:
         assert replicas.count(BEFORE) == found["moves"]["pending"] == PARTITIONS - found["moves"]["done"]
         assert await rollout.throttles() == throttles
         assert await shell("reassignment", "list") == "no reassignment is in progress\n"
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("needs_kraft")
+async def test_a_plan_of_the_running_cluster_is_carried_out_with_its_leaders(tmp_path: Path) -> None:
+    async with cluster_with_records(tmp_path) as shell:
+        plan = tmp_path / "plan"
+        await shell("plan", "add-brokers", "--brokers", "3", "-o", str(plan))
+        said = await shell("rollout", "run", str(plan), "--dry-run")
+        assert " moves, " in said
+        assert (await shell("rollout", "run", str(plan), "--in-flight", "40")).startswith("rollout: done: ")
+        brokers = json.loads(await shell("broker", "list", "-o", "json"))
+        leaders = [one["leaders"] for one in brokers]
+        assert max(leaders) - min(leaders) <= 10
+        assert brokers[2]["replicas"] > PARTITIONS // 2
+        sys.stdout.write(f"{said.splitlines()[0]}; leaders {leaders}\n")
