@@ -1,15 +1,16 @@
 """The runner that drives an event's rounds against the store, the context and the channels.
 
-Each chunk of a change is committed (fenced by the version of `/controller_epoch`), then applied. What it tells brokers
-is published when the round ends, or when many steps have been committed. So memory never runs ahead of the store,
-brokers never learn of anything that is not durable, and a large round reaches each broker in a few large requests. If
-the controller loses its office between commit and publication, its successor tells brokers everything anyway.
+Each chunk of a change is committed (fenced by the version of `/controller_epoch`), then applied, while the store writes
+the next one. What it tells brokers is published when the round ends, or when many steps have been committed. So memory
+never runs ahead of the store, brokers never learn of anything that is not durable, and a large round reaches each
+broker in a few large requests. If the controller loses its office between commit and publication, its successor tells
+brokers everything anyway.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol, TypeVar, assert_never
 
@@ -26,7 +27,7 @@ from controller.observation.observer import CommittedRound, DecidedRound, Observ
 from transport.log import get_logger
 from transport.store import paths
 from transport.store.chunks import plan_chunks
-from transport.store.commit import commit_chunk
+from transport.store.commit import ChunkResult, commit_chunk
 from transport.store.protocol import Check, MetadataStore, Rejected
 
 T = TypeVar("T")
@@ -35,6 +36,10 @@ log = get_logger(__name__)
 
 PUBLISHED_TOGETHER: Final = 10_000
 """The number of committed steps that a round publishes before its end. A request has room for as many partitions."""
+
+
+OVERLAPS: Final = True
+"""Whether a chunk is committed while the one before is applied and published."""
 
 
 class Publisher(Protocol):
@@ -99,30 +104,27 @@ class RoundRunner:
         self.observer.decided(decided)
         unwritten, written = _parted(steps)
         # Steps without writes have nothing to wait for.
-        self._apply(change.round, unwritten)
-        self._publish(change.round, [unwritten])
-        fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
-        refused: list[Step] = []
-        rejected: list[Step] = []
-        unpublished: list[Batch] = []
-        most = self.context.config.request_limits.chunk
-        for chunk in plan_chunks(written.groups, max_bytes=most):
+        self.apply(change.round, unwritten)
+        self.publish(change.round, [unwritten])
+        done = _Round(self, change.round)
+        for chunk in plan_chunks(written.groups, max_bytes=self.context.config.request_limits.chunk):
             members = written.only(chunk)
-            result = await commit_chunk(self.store, members.groups, fence, members.known)
-            committed = members.only(result.committed)
-            self._apply(change.round, committed, result.zxid)
-            unpublished.append(committed)
-            if sum(map(len, unpublished)) >= PUBLISHED_TOGETHER:
-                self._publish(change.round, unpublished)
-                unpublished = []
-            refused += [members[i] for i in result.conflicts]
-            rejected += [members[i] for i in result.rejected]
-            _log_rejections(change.round, list(result.rejected.values()))
-        self._publish(change.round, unpublished)
+            if not done.may_overlap(members):
+                done.settle()
+            done.answered(members, await self._commit(members, done))
+        done.settle()
+        done.publish()
         await trio.lowlevel.checkpoint()
-        return ChangeOutcome(tuple(refused), tuple(rejected))
+        return ChangeOutcome(tuple(done.refused), tuple(done.rejected))
 
-    def _apply(self, name: str, steps: Batch, zxid: int | None = None) -> None:
+    async def _commit(self, members: Batch, done: _Round) -> ChunkResult:
+        """Commit a chunk; what was committed before it is applied and published while the store writes."""
+        fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
+        commit = commit_chunk(self.store, members.groups, fence, members.known)
+        return await (_while(commit, done.settle) if done.is_unsettled else commit)
+
+    def apply(self, name: str, steps: Batch, zxid: int | None = None) -> None:
+        """Apply the steps of a round that were committed, or that write nothing."""
         self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
         apply = self.context.apply
         for fact in steps.facts():
@@ -132,7 +134,8 @@ class RoundRunner:
         if zxid is not None:
             self._commit_seen(name, zxid, steps)
 
-    def _publish(self, name: str, batches: Sequence[Batch]) -> None:
+    def publish(self, name: str, batches: Sequence[Batch]) -> None:
+        """Publish steps of a round that have been applied."""
         publications = [publication for steps in batches for publication in steps.publications()]
         if publications:
             self.channels.publish(without_waiting(self.context, publications))
@@ -148,6 +151,83 @@ class RoundRunner:
             self._event, name, context.epoch, zxid, tuple(steps.states()), versions, self._event_id
         )
         self.observer.committed(committed)
+
+
+@define
+class _Round:
+    """A round whose chunks are being committed, one after the other."""
+
+    runner: RoundRunner
+    name: str
+    refused: list[Step] = field(factory=list, init=False)
+    rejected: list[Step] = field(factory=list, init=False)
+    _unsettled: tuple[Batch, ChunkResult] | None = field(default=None, init=False)
+    """The last chunk with its result, while it has not been applied."""
+
+    _unpublished: list[Batch] = field(factory=list, init=False)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a chunk that the store has answered is to be applied."""
+        return self._unsettled is not None
+
+    def may_overlap(self, later: Batch) -> bool:
+        """Return whether a chunk may be committed before the last one has been applied.
+
+        Both must be about different partitions, and all of the last one must have been committed.
+        """
+        if self._unsettled is None:
+            return True
+        members, result = self._unsettled
+        return OVERLAPS and len(result.committed) == len(members) and set(members.subjects).isdisjoint(later.subjects)
+
+    def answered(self, members: Batch, result: ChunkResult) -> None:
+        """Take the store's answer about a chunk."""
+        self._unsettled = members, result
+
+    def settle(self) -> None:
+        """Apply what is committed of the last chunk, and publish if that is much by now."""
+        if self._unsettled is None:
+            return
+        (members, result), self._unsettled = self._unsettled, None
+        committed = members.only(result.committed)
+        self.runner.apply(self.name, committed, result.zxid)
+        self._unpublished.append(committed)
+        if sum(map(len, self._unpublished)) >= PUBLISHED_TOGETHER:
+            self.publish()
+        self.refused += [members[i] for i in result.conflicts]
+        self.rejected += [members[i] for i in result.rejected]
+        _log_rejections(self.name, list(result.rejected.values()))
+
+    def publish(self) -> None:
+        """Publish what has been applied."""
+        batches, self._unpublished = self._unpublished, []
+        self.runner.publish(self.name, batches)
+
+
+async def _while(commit: Awaitable[ChunkResult], settle: Callable[[], None]) -> ChunkResult:
+    """Return a commit's result, having settled what was before it as soon as it was under way.
+
+    Raises the first error of both: the nursery would raise it in a group.
+    """
+    errors: list[Exception] = []
+    results: list[ChunkResult] = []
+
+    async def settling() -> None:
+        try:
+            settle()
+        except Exception as error:  # noqa: BLE001 - it is raised below
+            errors.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(settling)
+        try:
+            results.append(await commit)
+        except Exception as error:  # noqa: BLE001 - it is raised below
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def _parted(steps: Batch) -> tuple[Batch, Batch]:

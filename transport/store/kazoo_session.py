@@ -194,7 +194,11 @@ class KazooSession:
             SessionExpired: There is no session.
             StoreUnavailable: There is no session, because our credentials were refused.
         """
-        await self._free.acquire()
+        # Without a wait, so that whatever is done while the request is under way begins after it was sent.
+        try:
+            self._free.acquire_nowait()
+        except trio.WouldBlock:
+            await self._free.acquire()
         if self.state is not SessionState.CONNECTED:
             self._free.release()
             raise self._refusal()

@@ -178,7 +178,7 @@ class ZooKeeperStore:
         return replies + [await reply.wait() for reply in under_way]
 
     async def _request(self, request: KazooRequest[T]) -> T:
-        return (await self._pipelined([request]))[0]
+        return await (await self._session.send(request)).wait()
 
     def _absolute(self, path: str) -> str:
         return (self._chroot + path if path != "/" else self._chroot) or "/"

@@ -47,8 +47,8 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
 
     async def hasty(self: round_runner.RoundRunner, change: Change) -> ChangeOutcome:
         decided = batch_of(self.context, change.steps)
-        self._apply(change.round, decided)
-        self._publish(change.round, [decided])
+        self.apply(change.round, decided)
+        self.publish(change.round, [decided])
         steps = [step for step in decided if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []

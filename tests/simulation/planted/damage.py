@@ -29,7 +29,7 @@ def what_an_acl_forbids_counts_as_written(patch: pytest.MonkeyPatch) -> None:
     """Apply and publish the steps that the store will never accept."""
     edit(
         patch,
-        "controller.node.round_runner:RoundRunner._change",
+        "controller.node.round_runner:_Round.settle",
         ("members.only(result.committed)", "members.only((*result.committed, *result.rejected))"),
     )
 

@@ -29,8 +29,8 @@ def conflicts_are_not_decided_again(patch: pytest.MonkeyPatch) -> None:
     """Drop the steps that the store has refused."""
     edit(
         patch,
-        "controller.node.round_runner:RoundRunner._change",
-        ("            refused += [members[i] for i in result.conflicts]\n", ""),
+        "controller.node.round_runner:_Round.settle",
+        ("        self.refused += [members[i] for i in result.conflicts]\n", ""),
     )
 
 

@@ -1,0 +1,163 @@
+"""A chunk is committed while the one before is applied and published; a conflict or a shared partition prevents it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import count
+
+import pytest
+import trio.testing
+from attrs import define, field, frozen
+
+from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipWritten
+from controller.model.rounds import Publication, Step, TellMetadata, change
+from controller.node import round_runner
+from controller.node.round_runner import RoundRunner
+from controller.observation.observer import CommittedRound, Observer
+from tests.controller.conftest import Bench
+from transport.metadata import LeaderAndIsr, TopicPartition
+from transport.store import formats, paths
+from transport.store.commit import Fenced
+from transport.store.protocol import ANY_VERSION, Committed, MetadataStore, Op, Set
+from transport.store.timed import TimedStore
+
+NEW = LeaderAndIsr(2, 9, (2, 1), 1, 1)
+CHUNK = 500
+
+
+@define
+class Events(Observer):
+    """Channels and observer that remember, together with a store, what happens in which order."""
+
+    seen: list[str] = field(factory=list)
+    is_faulty: bool = False
+
+    def committed(self, commit: CommittedRound) -> None:
+        """Remember that a chunk has been applied."""
+        if self.is_faulty:
+            raise ValueError("a fault")
+        self.seen.append(f"applied {commit.partitions[0].partition // CHUNK}")
+
+    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
+        """Ignore brokers."""
+
+    def publish(self, publications: Sequence[Publication]) -> None:  # noqa: ARG002
+        """Remember that something has been published."""
+        self.seen.append("published")
+
+
+@frozen
+class Slow(TimedStore):
+    """A store that says when a multi is sent and answered; `before` is called with the number of each."""
+
+    events: Events
+    before: Callable[[int], None]
+    numbers: Iterator[int] = field(factory=count)
+
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
+        """Apply all of `ops` or none."""
+        number = next(self.numbers)
+        self.before(number)
+        self.events.seen.append(f"sent {number}")
+        await trio.testing.wait_all_tasks_blocked()
+        committed = await self.store.multi(ops, known=known)
+        self.events.seen.append(f"answered {number}")
+        return committed
+
+
+def slowed(bench: Bench, before: Callable[[int], None] = lambda _: None) -> Events:
+    """Let the bench's store and runner say what they do."""
+    events = Events()
+    store: MetadataStore = Slow(bench.store, lambda _: None, events, before)
+    bench.runner = RoundRunner(store, bench.context, events, events)
+    return events
+
+
+def steps(bench: Bench, tps: Sequence[TopicPartition]) -> list[Step]:
+    """Return steps that write a state each."""
+    return [_step(bench, tp, 0) for tp in tps]
+
+
+def _step(bench: Bench, tp: TopicPartition, version: int) -> Step:
+    told = TellMetadata(None, (bench.context.describe(tp, leadership=NEW),))
+    write = Set(paths.partition_state(tp), formats.encode_partition_state(NEW), version)
+    return Step((tp,), (write,), (LeadershipWritten(tp, NEW),), (told,))
+
+
+@pytest.mark.requirement("D10")
+@pytest.mark.parametrize("overlaps", [True, False])
+async def test_a_chunk_is_applied_while_the_next_one_is_committed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, overlaps: bool
+) -> None:
+    monkeypatch.setattr(round_runner, "OVERLAPS", overlaps)
+    monkeypatch.setattr(round_runner, "PUBLISHED_TOGETHER", 2 * CHUNK)
+    await bench.start(*[(1, 2)] * (3 * CHUNK))
+    events = slowed(bench)
+    await bench.run(change("B3", steps(bench, bench.context.partitions())))
+    one_by_one = [
+        *("sent 0", "answered 0", "applied 0"),
+        *("sent 1", "answered 1", "applied 1", "published"),
+        *("sent 2", "answered 2", "applied 2", "published"),
+    ]
+    overlapping = [
+        *("sent 0", "answered 0"),
+        *("sent 1", "applied 0", "answered 1"),
+        *("sent 2", "applied 1", "published", "answered 2"),
+        *("applied 2", "published"),
+    ]
+    assert events.seen == (overlapping if overlaps else one_by_one)
+
+
+@pytest.mark.requirement("D10")
+async def test_after_a_conflict_nothing_is_sent_before_the_rest_is_applied(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * (2 * CHUNK))
+    first, *others = bench.context.partitions()
+    events = slowed(bench)
+    stale = _step(bench, first, 5)
+    assert await bench.run(change("B3", [stale, *steps(bench, others)])) == (stale,)
+    # What is left of the first chunk was sent again.
+    assert events.seen == [
+        "sent 0",
+        "sent 1",
+        "answered 1",
+        "applied 0",
+        "sent 2",
+        "answered 2",
+        "applied 1",
+        "published",
+    ]
+    assert set(bench.context.leadership.values()) == {NEW, bench.context.leadership[first]}
+
+
+@pytest.mark.requirement("D10")
+async def test_chunks_about_the_same_partition_do_not_overlap(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * CHUNK)
+    tps = bench.context.partitions()
+    events = slowed(bench)
+    await bench.run(change("B3", [*steps(bench, tps), _step(bench, tps[-1], 1)]))
+    assert events.seen[:4] == ["sent 0", "answered 0", "applied 0", "sent 1"]
+
+
+@pytest.mark.requirement("D1", "D10")
+async def test_a_controller_deposed_between_two_chunks_has_applied_what_was_committed_and_no_more(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * (2 * CHUNK))
+    tps = bench.context.partitions()
+    before = bench.context.leadership[tps[-1]]
+
+    def depose(number: int) -> None:
+        if number:
+            bench.seen.zookeeper.commit([Set(paths.CONTROLLER_EPOCH, b"2", ANY_VERSION)], bench.store.session_id)
+
+    slowed(bench, depose)
+    with pytest.raises(Fenced):
+        await bench.run(change("B3", steps(bench, tps)))
+    assert {bench.context.leadership[tp] for tp in tps[:CHUNK]} == {NEW}
+    assert {bench.context.leadership[tp] for tp in tps[CHUNK:]} == {before}
+
+
+async def test_a_fault_while_a_chunk_is_applied_comes_out_as_it_is(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * (2 * CHUNK))
+    events = slowed(bench)
+    events.is_faulty = True
+    with pytest.raises(ValueError, match="a fault"):
+        await bench.run(change("B3", steps(bench, bench.context.partitions())))
