@@ -8,12 +8,13 @@ partitions of the round are committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from controller.handlers import configs
 from controller.model import elections
-from controller.model.alike import Alike
+from controller.model.alike import alike
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, PartitionsMoved
@@ -262,7 +263,8 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
     topics are read.
     """
     led = yield from read_again(context, tps)
-    hopeless = [tp.topic for tp in led if _is_hopeless(context, tp)]
+    is_hopeless = alike(context, partial(_is_hopeless, context))
+    hopeless = [tp.topic for tp in led if is_hopeless(tp)]
     unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
     yield from elect(context, led, elections.offline, unclean=unclean)
 
@@ -289,7 +291,7 @@ def elect(
         return strategy(candidate(context, tp, context.assignment(tp).replicas, unclean))
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        choice_of = Alike(context, choose, lambda tp: tp.topic in unclean)
+        choice_of = alike(context, choose, lambda tp: tp.topic in unclean)
         steps = LeadershipSteps(context)
         for tp in pending:
             choice = choice_of(tp)
@@ -363,7 +365,7 @@ def take_offline(
         return _shrink(context, tp, gone, is_told=tp in told)
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        choice_of = Alike(context, choose, told.__contains__)
+        choice_of = alike(context, choose, told.__contains__)
         steps = LeadershipSteps(context)
         for tp in pending:
             choice, before = choice_of(tp), context.leadership[tp]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from controller.model.context import ControllerContext
 from transport.messages import PartitionState
@@ -21,35 +21,31 @@ def singular(context: ControllerContext) -> frozenset[TopicPartition]:
     return frozenset(tp for tp, _ in chain(context.on_offline_dirs, context.waiting, context.recalled))
 
 
-class Alike(Generic[T]):
-    """A decision that depends on a partition's replicas, leader and ISR, on which brokers are alive, and on its `kind`.
+def alike(
+    context: ControllerContext,
+    decide: Callable[[TopicPartition], T],
+    kind: Callable[[TopicPartition], Hashable] | None = None,
+) -> Callable[[TopicPartition], T]:
+    """Return `decide`, called once for all partitions with leadership that are alike, and of the same `kind`.
 
-    It is valid as long as nothing is applied to the context.
+    The decision has to follow from the replicas, the leader, the ISR, and the brokers that are alive. It is valid as
+    long as nothing is applied to the context.
     """
+    leadership, topics, alone = context.leadership, context.topics, singular(context)
+    taken: dict[Hashable, T] = {}
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        decide: Callable[[TopicPartition], T],
-        kind: Callable[[TopicPartition], Hashable] = lambda _: None,
-    ) -> None:
-        self._context = context
-        self._decide = decide
-        self._kind = kind
-        self._singular = singular(context)
-        self._taken: dict[Hashable, T] = {}
-
-    def __call__(self, tp: TopicPartition) -> T:
-        """Return the decision about a partition that has leadership."""
-        if tp in self._singular:
-            return self._decide(tp)
-        state = self._context.leadership[tp]
-        key = self._context.assignment(tp).replicas, state.leader, state.isr, self._kind(tp)
+    def decided(tp: TopicPartition) -> T:
+        if tp in alone:
+            return decide(tp)
+        state, assignment = leadership[tp], topics[tp.topic].znode.partitions[tp.partition]
+        key = assignment.replicas, state.leader, state.isr, kind and kind(tp)
         try:
-            return self._taken[key]
+            return taken[key]
         except KeyError:
-            decision = self._taken[key] = self._decide(tp)
+            decision = taken[key] = decide(tp)
             return decision
+
+    return decided
 
 
 def describe_all(

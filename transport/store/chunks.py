@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transport.store.protocol import Op
-from transport.store.requests import weight_of
+from transport.store.requests import op_bytes, weight_of
 
 Group = Sequence[Op]
 """Operations that take effect together or not at all."""
@@ -19,7 +19,7 @@ def plan_chunks(groups: Sequence[Group], *, max_ops: int = 500, max_bytes: int =
     chunks: list[list[int]] = []
     room_ops = room_bytes = 0
     for index, group in enumerate(groups):
-        weight = weight_of(group)
+        weight = weight_of(group) if len(group) > 1 else op_bytes(group[0]) if group else 0
         if not chunks or len(group) > room_ops or weight > room_bytes:
             chunks.append([])
             room_ops, room_bytes = max_ops, max_bytes

@@ -254,9 +254,9 @@ def require_sendable(ops: Sequence[Op], limits: RequestLimits = DEFAULT_LIMITS) 
 
     Raises Rejected for a faulty operation, StoreError if the operations together are too large.
     """
-    for index, op in enumerate(ops):
-        if not _is_valid(op):
-            raise Rejected(index, op.path, describe(op.path, _BAD_ARGUMENTS))
+    if not all(map(_is_valid, ops)):
+        index, op = next((index, op) for index, op in enumerate(ops) if not _is_valid(op))
+        raise Rejected(index, op.path, describe(op.path, _BAD_ARGUMENTS))
     weight = weight_of(ops)
     if weight > limits.request:
         raise StoreError(f"a multi of {weight} bytes is over ZooKeeper's limit of {limits.request}")
