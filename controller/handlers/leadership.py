@@ -198,15 +198,19 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         states = yield from read(paths.partition_state(tp) for tp in others)
         yield from _adopt(context, others, states)
         missing = {tp: parent is None for tp, parent, state in zip(others, parents, states, strict=True) if not state}
-        steps = [
-            _creation(context, tp, without_parent=missing.get(tp, True))
-            for tp in pending
-            if tp in missing or tp.topic in empty
-        ]
+        steps = LeadershipSteps(context, are_new=True)
+        first_of = alike(context, partial(_first, context))
+        for tp in pending:
+            if tp in missing or tp.topic in empty:
+                choice, leadership, data = first_of(tp)
+                state = Create(paths.partition_state(tp), data)
+                parent = (Create(paths.partition(tp)),) if missing.get(tp, True) else ()
+                steps.add(tp, leadership, choice, (*parent, state))
         refused = yield from change("create", steps)
         return (yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects]))
 
-    able = [tp for tp in tps if context.online(tp, context.assignment(tp).replicas)]
+    is_able = alike(context, lambda tp: bool(context.online(tp, context.assignment(tp).replicas)))
+    able = [tp for tp in tps if is_able(tp)]
     yield from until_none_is_left("create", able, create)
 
 
@@ -240,17 +244,13 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     yield from change("adopt", steps)
 
 
-def _creation(context: ControllerContext, tp: TopicPartition, *, without_parent: bool) -> Step:
+def _first(context: ControllerContext, tp: TopicPartition) -> tuple[elections.Choice, LeaderAndIsr, bytes]:
+    """Return the choice of a first leader, the leadership, and its stored form."""
     online = context.online(tp, context.assignment(tp).replicas)
     leadership = elections.initial(online, context.epoch)
     assert leadership is not None, "partitions without a live replica were left out"
-    state = Create(paths.partition_state(tp), formats.encode_partition_state(leadership))
-    return Step(
-        subjects=(tp,),
-        writes=(Create(paths.partition(tp)), state) if without_parent else (state,),
-        facts=(LeadershipWritten(tp, leadership), PartitionMoved(tp, PartitionPhase.ONLINE)),
-        publications=tell(context, tp, leadership, (), new=online),
-    )
+    choice = elections.Choice(leadership.leader, leadership.isr, online)
+    return choice, leadership, formats.encode_partition_state(leadership)
 
 
 # --- elections and ISRs -----------------------------------------------------------------------------------------

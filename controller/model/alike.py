@@ -10,8 +10,9 @@ from itertools import chain
 from typing import TypeVar
 
 from controller.model.context import ControllerContext
+from controller.model.known_topics import assignment_of
 from transport.messages import PartitionState
-from transport.metadata import LeaderAndIsr, TopicPartition
+from transport.metadata import NEVER_LED, LeaderAndIsr, TopicPartition
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ def alike(
     decide: Callable[[TopicPartition], T],
     kind: Callable[[TopicPartition], Hashable] | None = None,
 ) -> Callable[[TopicPartition], T]:
-    """Return `decide`, called once for all partitions with leadership that are alike, and of the same `kind`.
+    """Return `decide`, called once for all partitions that are alike, and of the same `kind`.
 
     The decision has to follow from the replicas, the leader, the ISR, and the brokers that are alive. It is valid as
     long as nothing is applied to the context.
@@ -37,7 +38,7 @@ def alike(
     def decided(tp: TopicPartition) -> T:
         if tp in alone:
             return decide(tp)
-        state, assignment = leadership[tp], topics[tp.topic].znode.partitions[tp.partition]
+        state, assignment = leadership.get(tp, NEVER_LED), assignment_of(topics, tp)
         key = assignment.replicas, state.leader, state.isr, kind and kind(tp)
         try:
             return taken[key]

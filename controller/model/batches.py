@@ -80,26 +80,30 @@ def batch_of(context: ControllerContext, steps: Sequence[Step]) -> Batch:
 
 
 class LeadershipSteps(Batch):
-    """Steps that write the next leaderships of partitions over the versions that the context holds.
+    """Steps that write the next leaderships of partitions over the versions that the context holds, or the first ones.
 
     Each column has an entry for each partition: its leadership after the step, and the choice that led to it, which is
-    one object for all partitions that were decided alike. A partition whose choice changes nothing is not written.
+    one object for all partitions that were decided alike. A partition whose choice changes nothing is not written. With
+    `are_new`, the replicas have no data yet.
     """
 
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext, *, are_new: bool = False) -> None:
         super().__init__(context, ())
+        self._are_new = are_new
         self._tps: list[TopicPartition] = []
         self._leaderships: list[LeaderAndIsr] = []
         self._choices: list[Choice] = []
         self._writes: list[Group] = []
         self._described: list[PartitionState] | None = None
 
-    def add(self, tp: TopicPartition, leadership: LeaderAndIsr, choice: Choice) -> None:
-        """Add the step of a partition."""
+    def add(self, tp: TopicPartition, leadership: LeaderAndIsr, choice: Choice, writes: Group | None = None) -> None:
+        """Add the step of a partition, with `writes` if they are not of its state alone."""
         self._tps.append(tp)
         self._leaderships.append(leadership)
         self._choices.append(choice)
-        self._writes.append((_write(tp, leadership),) if choice.is_change else ())
+        if writes is None:
+            writes = (_write(tp, leadership),) if choice.is_change else ()
+        self._writes.append(writes)
 
     def __len__(self) -> int:
         return len(self._tps)
@@ -118,7 +122,7 @@ class LeadershipSteps(Batch):
         """Return some of the steps."""
         if len(indexes) == len(self):
             return self
-        part = LeadershipSteps(self._context)
+        part = LeadershipSteps(self._context, are_new=self._are_new)
         part._tps = [self._tps[i] for i in indexes]
         part._leaderships = [self._leaderships[i] for i in indexes]
         part._choices = [self._choices[i] for i in indexes]
@@ -174,7 +178,8 @@ class LeadershipSteps(Batch):
         both = list(zip(states, self._choices, strict=True))
         told = [(state, choice.recipients) for state, choice in both if choice.recipients]
         if told:
-            yield TellLeaderships([recipients for _, recipients in told], [state for state, _ in told])
+            recipients = [recipients for _, recipients in told]
+            yield TellLeaderships(recipients, [state for state, _ in told], self._are_new)
         news = [state for state, choice in both if choice.is_news]
         if news:
             yield TellMetadata(None, tuple(news))

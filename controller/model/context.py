@@ -199,6 +199,10 @@ class ControllerContext:
     def apply(self, fact: Fact) -> None:
         """Take a fact that was committed or observed."""
         match fact:  # the most frequent kinds first
+            case facts.LeadershipsWritten():
+                self.leadership.update(zip(fact.tps, fact.leaderships, strict=True))
+            case facts.PartitionsMoved() | facts.ReplicasOfBrokerMoved() | facts.ReplicaSetsMoved():
+                self._many_moved(fact)
             case facts.LeadershipWritten():
                 self.leadership[fact.tp] = fact.leadership
             case facts.PartitionMoved():
@@ -207,16 +211,12 @@ class ControllerContext:
                 self._replicas_moved(fact)
             case facts.PartitionsFound():
                 self._partitions_found(fact)
-            case facts.LeadershipsWritten() | facts.PartitionsMoved() | facts.ReplicasOfBrokerMoved():
-                self._many_changed(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
                 self._broker_changed(fact)
             case facts.TopicWritten() | facts.TopicClosed() | facts.TopicGone():
                 self._topic_changed(fact)
             case facts.DeletionStarted() | facts.MinIsrRead() | facts.ReassignmentIdentified():
                 self._known_topic_changed(fact)
-            case facts.ConfigChangesSeen():
-                self.config_changes = fact.names
             case _:
                 self._rare_changed(fact)
 
@@ -250,8 +250,12 @@ class ControllerContext:
             case facts.ReassignmentIdentified() if fact.tp in self.reassigning:
                 self.reassigning[fact.tp] = fact.identity
 
-    def _rare_changed(self, fact: facts.LogDirFact | facts.StrayFact | facts.KafkaFact) -> None:
+    def _rare_changed(
+        self, fact: facts.ConfigChangesSeen | facts.LogDirFact | facts.StrayFact | facts.KafkaFact
+    ) -> None:
         match fact:
+            case facts.ConfigChangesSeen():
+                self.config_changes = fact.names
             case facts.LogDirOffline() | facts.LogDirOnline():
                 self._log_dir_changed(fact)
             case facts.ReleaseSeen() | facts.ControllerRegistered() | facts.LeaderOvertaken():
@@ -373,17 +377,19 @@ class ControllerContext:
         self.leadership.update((tp, leadership) for tp, leadership in led if leadership is not None)
         self._phases.put_all(fact.tps, fact.rows)
 
-    def _many_changed(self, fact: facts.ManyFacts) -> None:
-        if isinstance(fact, facts.LeadershipsWritten):
-            self.leadership.update(zip(fact.tps, fact.leaderships, strict=True))
-        elif not self._have_moved(fact):
+    def _many_moved(self, fact: facts.ManyMovedFact) -> None:
+        if not self._have_moved(fact):
             for each in fact.each():
                 self.apply(each)
 
-    def _have_moved(self, fact: facts.PartitionsMoved | facts.ReplicasOfBrokerMoved) -> bool:
-        if isinstance(fact, facts.PartitionsMoved):
-            return self.partition_phases.move_all(fact.tps, fact.phase)
-        return not self.deletions and self.replica_phases.move_all(fact.broker_id, fact.tps, fact.phase)
+    def _have_moved(self, fact: facts.ManyMovedFact) -> bool:
+        match fact:
+            case facts.PartitionsMoved():
+                return self.partition_phases.move_all(fact.tps, fact.phase)
+            case facts.ReplicasOfBrokerMoved():
+                return not self.deletions and self.replica_phases.move_all(fact.broker_id, fact.tps, fact.phase)
+            case facts.ReplicaSetsMoved():
+                return not self.deletions and self.replica_phases.move_sets(fact.tps, fact.brokers, fact.phase)
 
     def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
         if isinstance(fact, facts.ReplicaMoved):

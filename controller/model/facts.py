@@ -158,6 +158,19 @@ class ReplicasOfBrokerMoved:
 
 
 @frozen
+class ReplicaSetsMoved:
+    """All replicas of many partitions enter a state of their state machine: `brokers` has those of each partition."""
+
+    tps: Sequence[TopicPartition]
+    brokers: Sequence[tuple[int, ...]]
+    phase: ReplicaPhase
+
+    def each(self) -> Iterator[ReplicasMoved]:
+        """Yield the fact about each partition."""
+        return (ReplicasMoved(tp, brokers, self.phase) for tp, brokers in zip(self.tps, self.brokers, strict=True))
+
+
+@frozen
 class PartitionsFound:
     """The initial states of partitions under a new controller, in columns.
 
@@ -268,7 +281,8 @@ PartitionFact = LeadershipWritten | PartitionMoved | PartitionsFound
 ReplicaFact = ReplicaMoved | ReplicasMoved
 LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
-ManyFacts = LeadershipsWritten | PartitionsMoved | ReplicasOfBrokerMoved
+ManyMovedFact = PartitionsMoved | ReplicasOfBrokerMoved | ReplicaSetsMoved
+ManyFacts = LeadershipsWritten | ManyMovedFact
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
 Fact = (
     BrokerFact

@@ -125,7 +125,7 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
         rows = [self._rows.get(tp, NO_ROW) for tp in tps]
         after: dict[Row, Row] = {}
         for row in set(rows):
-            if row[0] is None or to not in PARTITION_TRANSITIONS[row[0]]:
+            if to not in PARTITION_TRANSITIONS[row[0] or PartitionPhase.NON_EXISTENT]:
                 return False
             after[row] = to, row[1]
         self._phases.put_all(tps, [after[row] for row in rows])
@@ -200,6 +200,25 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
             if before is None or to not in REPLICA_TRANSITIONS[before] or to is ReplicaPhase.NON_EXISTENT:
                 return False
             after[row, replicas] = row[0], _with(row[1], replicas.index(broker_id), to)
+        self._phases.put_all(tps, [after[row] for row in rows])
+        return True
+
+    def move_sets(self, tps: Sequence[TopicPartition], sets: Sequence[tuple[int, ...]], to: ReplicaPhase) -> bool:
+        """Let all replicas of partitions enter a state; return False, and change nothing, if one of them may not.
+
+        It also returns False unless `sets` are the assigned replicas, and if others have states.
+        """
+        rows = [(self._rows.get(tp, NO_ROW), self._phases.replicas(tp)) for tp in tps]
+        after: dict[tuple[Row, tuple[int, ...]], Row] = {}
+        for row, replicas in set(rows):
+            before = {phase or ReplicaPhase.NON_EXISTENT for phase in row[1] or (None,)}
+            if not replicas or to is ReplicaPhase.NON_EXISTENT:
+                return False
+            if not all(to in REPLICA_TRANSITIONS[phase] for phase in before):
+                return False
+            after[row, replicas] = row[0], (to,) * len(replicas)
+        if self._phases.others or any(row[1] != brokers for row, brokers in zip(rows, sets, strict=True)):
+            return False
         self._phases.put_all(tps, [after[row] for row in rows])
         return True
 

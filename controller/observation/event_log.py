@@ -35,6 +35,7 @@ _TOLD_APART: Final = _BROKERS | {
     facts.PartitionsFound,
     facts.ReplicasMoved,
     facts.ReplicasOfBrokerMoved,
+    facts.ReplicaSetsMoved,
 }
 _PHASES: Final = {
     PartitionPhase.NEW: "partitions_new",
@@ -167,6 +168,12 @@ def _last_phases(applied: Iterable[Fact]) -> dict[TopicPartition, PartitionPhase
 
 
 def _replicas_in(fact: Fact) -> int:
-    if isinstance(fact, facts.ReplicasMoved):
-        return len(fact.brokers)
-    return len(fact.tps) if isinstance(fact, facts.ReplicasOfBrokerMoved) else 0
+    match fact:
+        case facts.ReplicasMoved():
+            return len(fact.brokers)
+        case facts.ReplicasOfBrokerMoved():
+            return len(fact.tps)
+        case facts.ReplicaSetsMoved():
+            return sum(map(len, fact.brokers))
+        case _:
+            return 0

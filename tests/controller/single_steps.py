@@ -1,4 +1,4 @@
-"""The steps of elections and shrinks, decided for one partition at a time: the oracle for those decided together."""
+"""The steps of first leaders, elections and shrinks, one partition at a time: the oracle for what is done together."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Collection, Sequence
 from controller.handlers.leadership import candidates, leadership_step, stop_replicas, tell
 from controller.model import elections
 from controller.model.context import ControllerContext
-from controller.model.facts import ReplicasMoved
+from controller.model.facts import LeadershipWritten, PartitionMoved, ReplicasMoved
 from controller.model.rounds import Step, TellMetadata
-from controller.model.state_machines import ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.metadata import TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create
 
 
 def election_steps(
@@ -37,3 +39,17 @@ def shrink_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[i
         return Step((tp,), facts=(moved,), publications=(*news, *stops))
     others = [r for r in replicas if r not in gone]
     return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), moved)
+
+
+def creation_step(context: ControllerContext, tp: TopicPartition, *, without_parent: bool) -> Step:
+    """Return the step that creates the state of a partition, and its parent if that is missing."""
+    online = context.online(tp, context.assignment(tp).replicas)
+    first = elections.initial(online, context.epoch)
+    assert first is not None
+    state = Create(paths.partition_state(tp), formats.encode_partition_state(first))
+    return Step(
+        subjects=(tp,),
+        writes=(Create(paths.partition(tp)), state) if without_parent else (state,),
+        facts=(LeadershipWritten(tp, first), PartitionMoved(tp, PartitionPhase.ONLINE)),
+        publications=tell(context, tp, first, (), new=online),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Final
 
@@ -14,15 +15,27 @@ from controller.handlers import leadership
 from controller.model import elections, facts
 from controller.model.batches import LeadershipSteps, batch_of
 from controller.model.context import ControllerContext
-from controller.model.rounds import Change, Publication, Rounds, Step, TellLeaderAndIsr, TellLeaderships, TellMetadata
+from controller.model.rounds import (
+    Change,
+    ChangeOutcome,
+    Publication,
+    Rounds,
+    Step,
+    TellLeaderAndIsr,
+    TellLeaderships,
+    TellMetadata,
+)
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT
-from tests.controller.single_steps import election_steps, shrink_step
+from tests.controller.single_steps import creation_step, election_steps, shrink_step
 from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
+from transport.store import paths
 from transport.store.formats import TopicZnode
+from transport.store.protocol import Stat, Znode
 
 BROKERS: Final = range(1, 6)
 TOPICS: Final = ("a", "b")
+STAT: Final = Stat(1, 1, 0, 0, 0)
 STRATEGIES: Final = (elections.offline, elections.preferred, elections.reassign, elections.controlled_shutdown)
 PHASES: Final = (PartitionPhase.ONLINE, PartitionPhase.OFFLINE)
 
@@ -143,6 +156,29 @@ def test_isrs_shrunk_together_are_shrunk_as_each_alone(
     are_told = data.draw(st.sets(st.sampled_from(tps)))
     steps = decided(leadership.take_offline(context, tps, sorted(gone), are_told))
     alone = [shrink_step(context, tp, sorted(gone), is_told=tp in are_told) for tp in tps]
+    require_alike(context, steps, alone)
+
+
+@given(contexts(), st.booleans(), st.data())
+def test_partitions_created_together_are_created_as_each_alone(
+    context: ControllerContext, has_partitions: bool, data: st.DataObject
+) -> None:
+    tps = context.partitions()
+    for tp in tps:
+        del context.leadership[tp]
+        context.partition_phases[tp] = PartitionPhase.NEW
+    parents = data.draw(st.sets(st.sampled_from(tps))) if has_partitions else set()
+    existing = {paths.topic_partitions(name) for name in TOPICS if has_partitions} | set(map(paths.partition, parents))
+    rounds = leadership.initialise(context, tps)
+    steps: Sequence[Step] = []
+    with suppress(StopIteration):
+        effect = next(rounds)
+        while not (isinstance(effect, Change) and effect.round == "create"):
+            found = [Znode(b"", STAT) if path in existing else None for path in getattr(effect, "paths", ())]
+            effect = rounds.send(ChangeOutcome() if isinstance(effect, Change) else found)
+        steps = effect.steps
+    able = [tp for tp in tps if context.online(tp, context.assignment(tp).replicas)]
+    alone = [creation_step(context, tp, without_parent=tp not in parents) for tp in able]
     require_alike(context, steps, alone)
 
 

@@ -85,8 +85,8 @@ class Tables:
 
     def move_partitions(self, tps: list[TopicPartition], to: PartitionPhase) -> None:
         """Let partitions enter a state together."""
-        before = [self.plain_partitions.get(tp) for tp in tps]
-        are_legal = all(phase is not None and to in PARTITION_TRANSITIONS[phase] for phase in before)
+        before = [self.plain_partitions.get(tp, PartitionPhase.NON_EXISTENT) for tp in tps]
+        are_legal = all(to in PARTITION_TRANSITIONS[phase] for phase in before)
         assert self.partitions.move_all(tps, to) is are_legal
         if are_legal:
             self.plain_partitions.update(dict.fromkeys(tps, to))
@@ -101,6 +101,17 @@ class Tables:
             are_assigned = all(broker_id in self.phases.replicas(tp) for tp in tps)
             are_legal = all(phase is not None and to in REPLICA_TRANSITIONS[phase] for phase in before)
             assert not (are_assigned and are_legal and to is not ReplicaPhase.NON_EXISTENT)
+
+    def move_sets(self, tps: list[TopicPartition], to: ReplicaPhase) -> None:
+        """Let all replicas of partitions enter a state together."""
+        sets = [self.phases.replicas(tp) for tp in tps]
+        moved = [(tp, broker_id) for tp, brokers in zip(tps, sets, strict=True) for broker_id in brokers]
+        before = [self.plain_replicas.get(replica, ReplicaPhase.NON_EXISTENT) for replica in moved]
+        if self.replicas.move_sets(tps, sets, to):
+            assert all(to in REPLICA_TRANSITIONS[phase] for phase in before)
+            self.plain_replicas.update(dict.fromkeys(moved, to))
+        elif all(sets) and not self.phases.others and to is not ReplicaPhase.NON_EXISTENT:
+            assert not all(to in REPLICA_TRANSITIONS[phase] for phase in before)
 
     def check(self) -> None:
         """Compare the tables with the dictionaries."""
@@ -132,6 +143,7 @@ changes = st.one_of(
     change("move_replica", tps, brokers, st.sampled_from(ReplicaPhase)),
     change("move_partitions", st.lists(tps, unique=True), partition_phases),
     change("move_replicas", brokers, st.lists(tps, unique=True), st.sampled_from(ReplicaPhase)),
+    change("move_sets", st.lists(tps, unique=True), st.sampled_from(ReplicaPhase)),
 )
 
 
@@ -196,3 +208,12 @@ def test_a_broker_holds_partitions_in_the_order_in_which_they_came(
             assert held.brokers() == [id_ for id_ in plain if plain[id_]]
     assert {id_: held.on(id_) for id_ in plain} == {id_: list(tps) for id_, tps in plain.items()}
     assert held.on(3) == []
+
+
+def test_replicas_that_are_not_assigned_are_not_moved_together() -> None:
+    tables = Tables()
+    tp = TopicPartition("a", 0)
+    tables.assign(tp, (1, 2))
+    assert not tables.replicas.move_sets([tp], [(1, 3)], ReplicaPhase.NEW)
+    assert tables.replicas.move_sets([tp], [(1, 2)], ReplicaPhase.NEW)
+    assert dict(tables.replicas) == dict.fromkeys([(tp, 1), (tp, 2)], ReplicaPhase.NEW)

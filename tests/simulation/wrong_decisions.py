@@ -128,15 +128,15 @@ def a_broker_that_leaves_stays_in_the_isr(patch: pytest.MonkeyPatch) -> None:
 
 def new_partitions_count_on_dead_replicas(patch: pytest.MonkeyPatch) -> None:
     """Put all replicas of a new partition into its ISR."""
-    creation = leadership._creation  # noqa: SLF001
+    first = leadership._first  # noqa: SLF001
 
-    def hopeful(context: ControllerContext, tp: TopicPartition, *, without_parent: bool) -> Any:  # noqa: ANN401
+    def hopeful(context: ControllerContext, tp: TopicPartition) -> Any:  # noqa: ANN401
         every = context.assignment(tp).replicas
         with pytest.MonkeyPatch.context() as for_now:
             for_now.setattr(elections, "initial", lambda online, epoch: LeaderAndIsr(online[0], 0, every, 0, epoch))
-            return creation(context, tp, without_parent=without_parent)
+            return first(context, tp)
 
-    patch.setattr(leadership, "_creation", hopeful)
+    patch.setattr(leadership, "_first", hopeful)
 
 
 def a_move_keeps_the_old_order(patch: pytest.MonkeyPatch) -> None:
