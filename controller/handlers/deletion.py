@@ -23,7 +23,7 @@ from typing import Final
 
 from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
 from controller.model.context import ControllerContext
-from controller.model.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
+from controller.model.facts import DeletionStarted, Fact, PartitionsMoved, Replica, ReplicaMoved, TopicGone
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -78,9 +78,9 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 def _beginning(context: ControllerContext, name: str) -> Step:
     tps = tuple(context.partitions([name]))
-    ending = (PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT)
-    moved = [PartitionMoved(tp, phase) for tp in tps if tp in context.partition_phases for phase in ending]
-    return Step(tps, facts=(*moved, DeletionStarted(name)))
+    begun = [tp for tp in tps if tp in context.partition_phases]
+    ending = (PartitionsMoved(begun, phase) for phase in (PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT))
+    return Step(tps, facts=(*ending, DeletionStarted(name)))
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------
