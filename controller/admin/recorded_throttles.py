@@ -8,12 +8,13 @@ at this broker, so the rates of one that is not alive stay, and so does its part
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from attrs import evolve, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.cluster_admin import ClusterAdmin
-from controller.admin.move_record import ListBefore, MoveRecord, Pairs, RateBefore, out_of_order, pairs_of
+from controller.admin.move_record import ListBefore, MoveRecord, Orders, Pairs, RateBefore, out_of_order, pairs_of
 from controller.admin.move_throttles import (
     FOLLOWERS,
     LEADERS,
@@ -102,14 +103,17 @@ async def throttling(
     return Throttling(changes, evolve(record, lists=lists, rates=rates), absent)
 
 
-async def lift(admin: ClusterAdmin, over: Collection[TopicPartition], record: MoveRecord) -> Lifted:
+async def lift(
+    admin: ClusterAdmin, over: Collection[TopicPartition], record: MoveRecord, targets: Orders = MappingProxyType({})
+) -> Lifted:
     """Remove the throttles of those moves that are over, as recorded. Raises ApiError, OutcomeUnknown, WireError.
 
-    By an empty record, rates are restored whose brokers say themselves that moves gave them.
+    By an empty record, rates are restored whose brokers say themselves that moves gave them. `targets` are those of the
+    moves, as far as they are known: a partition that has reached its own needs no order restored.
     """
     moving = {move.tp for move in await admin.list_partition_reassignments()}
     if record.replicas and not record.throttles:
-        return Lifted(is_changed=False, left=record if await _is_pending(admin, moving, record) else None)
+        return Lifted(is_changed=False, left=record if await _is_pending(admin, moving, record, targets) else None)
     ended = frozenset(over) - moving
     names = {tp.topic for tp in ended | moving} | {topic for topic, _ in record.lists}
     topics = await own_settings(admin, topics_named(names))
@@ -119,7 +123,7 @@ async def lift(admin: ClusterAdmin, over: Collection[TopicPartition], record: Mo
     changed, absent, in_use = await _free(admin, topics, moving, record)
     rates = {where: one for where, one in record.rates.items() if where[0] in absent or where in in_use}
     left = MoveRecord(record.replicas, lists, rates)
-    is_needed = left.throttles or await _is_pending(admin, moving, record)
+    is_needed = left.throttles or await _is_pending(admin, moving, record, targets)
     busy = tuple(sorted({broker for broker, _ in in_use & rates.keys()}))
     return Lifted(changed or bool(unnamed), left if is_needed else None, tuple(sorted(absent)), busy)
 
@@ -160,12 +164,15 @@ async def _restore(admin: ClusterAdmin, change: AlterConfigsResource) -> bool:
     return True
 
 
-async def _is_pending(admin: ClusterAdmin, moving: Collection[TopicPartition], record: MoveRecord) -> bool:
+async def _is_pending(
+    admin: ClusterAdmin, moving: Collection[TopicPartition], record: MoveRecord, targets: Orders
+) -> bool:
     """Return whether replicas before the moves are still needed: of moves in progress, or to restore their order."""
     if not record.replicas.keys().isdisjoint(moving):
         return True
     states = (await admin.read_metadata(sorted({tp.topic for tp in record.replicas}))).partitions
-    return bool(out_of_order(states, record.replicas))
+    left = [state for state in states if state.replicas != targets.get(state.tp)]
+    return bool(out_of_order(left, record.replicas))
 
 
 # --- what is recorded and changed: pure ---------------------------------------------------------------------------

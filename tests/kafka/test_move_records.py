@@ -224,6 +224,25 @@ async def test_a_broker_that_is_back_loses_its_throttle_by_the_next_command_for_
     assert not RecordFile(file).path.exists()
 
 
+@pytest.mark.parametrize("verb", ["execute", "verify"])
+async def test_a_new_order_leaves_no_record(verb: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [{**MOVE, "replicas": [1, 2]}]}))
+    async with scripted_nodes(1, 2, 3) as nodes:
+        nodes.show("orders", (2, 1))
+
+        def reassign(_: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            nodes.show("orders", (1, 2))
+            return answered()
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        if verb == "verify":
+            RecordFile(file).write(MoveRecord({TP: (2, 1)}))
+            nodes.show("orders", (1, 2))
+        assert "orders-0: complete\n" in await output(nodes, verb, "--reassignment-json-file", str(file))
+    assert not RecordFile(file).path.exists()
+
+
 async def test_a_move_that_is_picked_up_has_the_rollback_of_the_first_time(tmp_path: Path) -> None:
     file, rollback = moves(tmp_path), tmp_path / "rollback.json"
     RecordFile(file).write(MoveRecord({TP: (2, 1)}))

@@ -83,7 +83,7 @@ async def _cancel(admin: MoveAdmin, options: Options) -> int:
     await cancelling.restore_order()
     outcomes = await cancelling.outcomes()
     good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
-    await throttling.end(admin, partitions, record)
+    await throttling.end(admin, partitions, record, document.targets)
     report(outcomes, options.output, *good)
     if all(item.outcome in good for item in outcomes):
         return 0

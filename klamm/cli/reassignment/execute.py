@@ -298,7 +298,7 @@ class Execution:
         file = self._keeping.file if self._keeping is not None and is_kept else None
         try:
             with trio.fail_after(LAST_LOOK_SECONDS if self._is_unseen else inf):
-                await throttling.end(self.admin, list(self.targets), file)
+                await throttling.end(self.admin, list(self.targets), file, self.targets)
         except (*CANNOT_SEE, ApiError, trio.TooSlowError) as error:
             if not self._throttles:
                 return True

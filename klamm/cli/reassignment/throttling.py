@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from math import inf
+from types import MappingProxyType
 from typing import Final
 
 import click
@@ -104,10 +105,16 @@ class Latecomers:
         return [f"broker {broker} is back, and is throttled from now on"]
 
 
-async def end(admin: MoveAdmin, partitions: Collection[TopicPartition], file: RecordFile | None = None) -> None:
+async def end(
+    admin: MoveAdmin,
+    partitions: Collection[TopicPartition],
+    file: RecordFile | None = None,
+    targets: Targets = MappingProxyType({}),
+) -> None:
     """Lift the throttles of those partitions whose moves are over; by the record of the moves in a file if it is there.
 
-    Raises click.ClickException for a record that cannot be read, or not be brought up to date.
+    `targets` are those of the moves in the file, as far as they are known. Raises click.ClickException for a record
+    that cannot be read, or not be brought up to date.
     """
     if not isinstance(admin, ClusterAdmin):
         return
@@ -116,7 +123,7 @@ async def end(admin: MoveAdmin, partitions: Collection[TopicPartition], file: Re
             click.echo(_LIFTED, err=True)
         return
     record = None if file is None else file.read()
-    lifted = await recorded_throttles.lift(admin, partitions, record or MoveRecord())
+    lifted = await recorded_throttles.lift(admin, partitions, record or MoveRecord(), targets)
     if lifted.is_changed:
         click.echo(_LIFTED, err=True)
     if record is None or file is None:

@@ -43,5 +43,5 @@ async def _verify(admin: MoveAdmin, file: Path, document: MoveFile, *, lifts: bo
     if logs is not None:
         outcomes = logs.judge(outcomes, await logs.look())
     if lifts:
-        await throttling.end(admin, list(document.targets), record)
+        await throttling.end(admin, list(document.targets), record, document.targets)
     return outcomes
