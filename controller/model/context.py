@@ -394,7 +394,7 @@ class ControllerContext:
     def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
         if isinstance(fact, facts.ReplicaMoved):
             self._replica_moved(fact.replica, fact.phase)
-        else:
+        elif self.deletions or not self.replica_phases.move_together(fact.tp, fact.brokers, fact.phase):
             for broker_id in fact.brokers:
                 self._replica_moved((fact.tp, broker_id), fact.phase)
 

@@ -138,6 +138,7 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
         self._rows = phases.rows
+        self._after: dict[tuple[Row, int, tuple[int, int], ReplicaPhase], Row] = {}
 
     @overload
     def get(self, replica: Replica, default: None = None, /) -> ReplicaPhase | None: ...
@@ -182,6 +183,44 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
 
     def move(self, replica: Replica, to: ReplicaPhase) -> bool:
         """Let a replica enter a state; return False if the table of states forbids it."""
+        tp, broker_id = replica
+        replicas = self._phases.replicas(tp)
+        if broker_id not in replicas:
+            return self._move(replica, to)
+        place = replicas.index(broker_id)
+        return self._move_places(tp, len(replicas), (place, place + 1), to) or self._move(replica, to)
+
+    def move_together(self, tp: TopicPartition, brokers: tuple[int, ...], to: ReplicaPhase) -> bool:
+        """Let all assigned replicas of a partition enter a state; return False, and change nothing, if it cannot be.
+
+        They cannot if `brokers` are others than those assigned, or if the table of states forbids it to one of them.
+        """
+        is_whole = brokers == self._phases.replicas(tp)
+        return is_whole and self._move_places(tp, len(brokers), (0, len(brokers)), to)
+
+    def _move_places(self, tp: TopicPartition, count: int, places: tuple[int, int], to: ReplicaPhase) -> bool:
+        """Let the replicas of a partition from one place to another enter a state, if the table allows it to all.
+
+        Partitions go through the same rows, so each transition of a row is made once.
+        """
+        row = self._rows.get(tp, NO_ROW)
+        key = row, count, places, to
+        after = self._after.get(key)
+        if after is None:
+            first, end = places
+            phases = list(row[1] or (None,) * count)
+            if not all(to in REPLICA_TRANSITIONS[phase or ReplicaPhase.NON_EXISTENT] for phase in phases[first:end]):
+                return False
+            phases[first:end] = [None if to is ReplicaPhase.NON_EXISTENT else to] * (end - first)
+            self._phases.put(tp, (row[0], tuple(phases) if any(phases) else ()))
+            self._after[key] = self._rows.get(tp, NO_ROW)
+        elif after is NO_ROW:
+            self._rows.pop(tp, None)
+        else:
+            self._rows[tp] = after
+        return True
+
+    def _move(self, replica: Replica, to: ReplicaPhase) -> bool:
         before = self.get(replica, ReplicaPhase.NON_EXISTENT)
         if to not in REPLICA_TRANSITIONS[before]:
             tp, broker_id = replica

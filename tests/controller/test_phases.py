@@ -83,6 +83,17 @@ class Tables:
         elif is_legal:
             self.plain_replicas[tp, broker_id] = to
 
+    def move_together(self, tp: TopicPartition, brokers: tuple[int, ...], to: ReplicaPhase) -> None:
+        """Let all replicas of a partition enter a state."""
+        before = [self.plain_replicas.get((tp, broker_id), ReplicaPhase.NON_EXISTENT) for broker_id in brokers]
+        is_whole = brokers == self.phases.replicas(tp)
+        is_legal = is_whole and all(to in REPLICA_TRANSITIONS[phase] for phase in before)
+        assert self.replicas.move_together(tp, brokers, to) is is_legal
+        for broker_id in brokers if is_legal else ():
+            self.plain_replicas[tp, broker_id] = to
+            if to is ReplicaPhase.NON_EXISTENT:
+                del self.plain_replicas[tp, broker_id]
+
     def move_partitions(self, tps: list[TopicPartition], to: PartitionPhase) -> None:
         """Let partitions enter a state together."""
         before = [self.plain_partitions.get(tp, PartitionPhase.NON_EXISTENT) for tp in tps]
@@ -141,6 +152,7 @@ changes = st.one_of(
     change("forget_replica", tps, brokers),
     change("move_partition", tps, partition_phases),
     change("move_replica", tps, brokers, st.sampled_from(ReplicaPhase)),
+    change("move_together", tps, replicas, st.sampled_from(ReplicaPhase)),
     change("move_partitions", st.lists(tps, unique=True), partition_phases),
     change("move_replicas", brokers, st.lists(tps, unique=True), st.sampled_from(ReplicaPhase)),
     change("move_sets", st.lists(tps, unique=True), st.sampled_from(ReplicaPhase)),
