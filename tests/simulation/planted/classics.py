@@ -36,8 +36,8 @@ from transport.store.protocol import Check, MetadataStore
 def no_fence_on_a_write(patch: pytest.MonkeyPatch) -> None:
     """Write without checking the version of `/controller_epoch`."""
 
-    async def unfenced(store: MetadataStore, groups: Sequence[Any], _: Check) -> Any:  # noqa: ANN401
-        return await commit_chunk(store, groups, None)
+    async def unfenced(store: MetadataStore, groups: Sequence[Any], _: Check, known: Collection[str]) -> Any:  # noqa: ANN401
+        return await commit_chunk(store, groups, None, known)
 
     patch.setattr(round_runner, "commit_chunk", unfenced)
 
