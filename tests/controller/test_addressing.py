@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from hypothesis import given, strategies as st
+from attrs import evolve
+from hypothesis import example, given, strategies as st
 from msgspec.structs import replace
 
 from controller.channels.addressing import addressed
@@ -26,6 +27,7 @@ CONTROLLER = BrokerEndpoint(1001, "127.0.0.1", 1)
 EVERYONE = (1, 2)
 UNKNOWN = 3
 STATE = PartitionState("orders", "id-1", 0, 1, 1, 1, (1, 2), 1, (1, 2))
+DELETED = replace(STATE, leader=LEADER_DURING_DELETE)
 
 
 def backlog() -> BrokerBacklog:
@@ -33,7 +35,14 @@ def backlog() -> BrokerBacklog:
 
 
 def parts(publication: Publication) -> Iterable[TellLeaderAndIsr | TellStopReplica | TellMetadata]:
-    return publication.each() if isinstance(publication, TellLeaderships) else (publication,)
+    match publication:
+        case TellLeaderships():
+            return publication.each()
+        case TellMetadata():
+            lists = evolve(publication, partitions=())
+            return (lists, *(TellMetadata(publication.brokers, (state,)) for state in publication.partitions))
+        case _:
+            return (publication,)
 
 
 def drained(waiting: BrokerBacklog) -> list[Request[object]]:
@@ -77,6 +86,7 @@ publications = st.lists(told, max_size=20)
 
 
 @given(publications)
+@example([TellMetadata(None, (DELETED,)), TellMetadata(None, (STATE, replace(STATE, topic_id="id-2")))])
 def test_each_broker_is_sent_what_it_would_be_sent_one_by_one(published: list[Publication]) -> None:
     together = addressed(published, EVERYONE)
     assert together.keys() <= set(EVERYONE)
