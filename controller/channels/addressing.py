@@ -44,8 +44,10 @@ class _Sorter:
     _places: dict[int, list[int]] = field(factory=dict, init=False)
     """The orders for each broker, by their places among all."""
 
-    _stops: dict[Key, list[TellStopReplica]] = field(factory=dict, init=False)
+    _stops: list[TellStopReplica] = field(factory=list, init=False)
     """The stops that follow these orders."""
+
+    _stopped: set[Key] = field(factory=set, init=False)
 
     _states: list[PartitionState] = field(factory=list, init=False)
     _informed: tuple[int, ...] | None = field(default=None, init=False)
@@ -53,7 +55,7 @@ class _Sorter:
 
     def order(self, recipients: Sequence[tuple[int, ...]], states: Sequence[PartitionState], *, is_new: bool) -> None:
         """Add orders to lead or follow: those in `recipients[i]` are told `states[i]`."""
-        if self._stops and not self._stops.keys().isdisjoint(map(key_of, states)):
+        if self._stopped and not self._stopped.isdisjoint(map(key_of, states)):
             self.join_orders()
         rows, known = self._orders.rows, self._places
         first = len(rows)
@@ -67,7 +69,8 @@ class _Sorter:
 
     def stop(self, told: TellStopReplica) -> None:
         """Add an order to stop a replica."""
-        self._stops.setdefault((told.partition.topic, told.partition.partition), []).append(told)
+        self._stops.append(told)
+        self._stopped.add((told.partition.topic, told.partition.partition))
         self._begin(told.brokers)
 
     def inform(self, told: TellMetadata) -> None:
@@ -92,11 +95,10 @@ class _Sorter:
             size = MAX_PARTITIONS if is_list else 1
             lists = [self._orders.select(places[start : start + size]) for start in range(0, len(places), size)]
             self.told[broker_id] += [Orders.of(lists)] if is_list else [Orders.of([rows]) for rows in lists]
-        for stops in self._stops.values():
-            for told in stops:
-                for broker_id in self._begin(told.brokers):
-                    self.told[broker_id].append(told)
-        self._orders, self._places, self._stops = CommonRows(), {}, {}
+        for told in self._stops:
+            for broker_id in self._begin(told.brokers):
+                self.told[broker_id].append(told)
+        self._orders, self._places, self._stops, self._stopped = CommonRows(), {}, [], set()
 
     def join_states(self) -> None:
         """Pass on the states so far."""

@@ -82,11 +82,31 @@ many_orders = st.builds(
     st.booleans(),
 )
 told = st.one_of(orders, many_orders, st.builds(TellStopReplica, recipients, stops), news)
-publications = st.lists(told, max_size=20)
+
+
+def without_returns(published: Iterable[Publication]) -> list[Publication]:
+    """Leave out metadata that no controller sends: states of a topic after its deletion, or after one of its name."""
+    last: dict[int, tuple[str, bool]] = {}
+    kept: list[Publication] = []
+    for publication in published:
+        if not isinstance(publication, TellMetadata):
+            kept.append(publication)
+            continue
+        rows = []
+        for state in publication.partitions:
+            stage = state.topic_id, state.leader == LEADER_DURING_DELETE
+            if stage >= last.get(state.partition, stage):
+                last[state.partition] = stage
+                rows.append(state)
+        kept.append(evolve(publication, partitions=tuple(rows)))
+    return kept
+
+
+publications = st.lists(told, max_size=20).map(without_returns)
 
 
 @given(publications)
-@example([TellMetadata(None, (DELETED,)), TellMetadata(None, (STATE, replace(STATE, topic_id="id-2")))])
+@example([TellMetadata(None, (STATE,)), TellMetadata(None, (DELETED, replace(STATE, topic_id="id-2")))])
 def test_each_broker_is_sent_what_it_would_be_sent_one_by_one(published: list[Publication]) -> None:
     together = addressed(published, EVERYONE)
     assert together.keys() <= set(EVERYONE)
