@@ -10,6 +10,7 @@ from attrs import evolve
 from controller.handlers import deletion, kafka_brokers, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
+from controller.model.descriptions import describe_deletions
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import (
@@ -123,7 +124,7 @@ def brokers_started(
     # A broker that only lost its session may have missed the deletion of a topic.
     every_topic = yield from all_topics(context)
     states = {tp: context.describe(tp) for tp in context.leadership}
-    everything = (*states.values(), *context.describe_deletions())
+    everything = (*states.values(), *describe_deletions(context))
     back = tuple(states[tp] for tp in context.partitions_on(ids) if tp in states)
     yield from change("metadata", [Step(publications=_introductions(context, ids, back, everything, every_topic))])
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
@@ -163,7 +164,7 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
         return
     log.info("sending a broker its orders again", broker=broker_id)
     every_topic = yield from all_topics(context)
-    everything = (*map(context.describe, context.leadership), *context.describe_deletions())
+    everything = (*map(context.describe, context.leadership), *describe_deletions(context))
     told = TellMetadata((broker_id,), everything, context.live_brokers(), every_topic)
     yield from change("metadata", [Step(publications=(told,))])
     if context.config.kafka:

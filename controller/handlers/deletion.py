@@ -23,6 +23,7 @@ from typing import Final
 
 from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
 from controller.model.context import ControllerContext
+from controller.model.descriptions import describe_deletions
 from controller.model.facts import DeletionStarted, Fact, PartitionsMoved, Replica, ReplicaMoved, TopicGone
 from controller.model.rounds import (
     Publication,
@@ -69,7 +70,7 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         log.info("deleting a topic", topic=name, partitions=len(context.topics[name].znode.partitions))
     yield from change("delete", [_beginning(context, name) for name in names])
     told = [
-        Step(tuple(context.partitions([name])), publications=(TellMetadata(None, context.describe_deletions([name])),))
+        Step(tuple(context.partitions([name])), publications=(TellMetadata(None, describe_deletions(context, [name])),))
         for name in names
     ]
     yield from change("delete", told)

@@ -22,8 +22,8 @@ from controller.handlers.brokers import broker_change, orders_of_all, read_broke
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
-from controller.model.alike import describe_all
 from controller.model.context import ControllerContext
+from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerRegistered, PartitionsFound
 from controller.model.initial_states import initial_rows
 from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
@@ -115,7 +115,7 @@ def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Round
     yield from change("resend", [Step(tuple(context.leadership), publications=tuple(told))])
     # The last controller's messages about deleted topics may not have reached every broker.
     every_topic = yield from all_topics(context)
-    everything = (*states, *context.describe_deletions())
+    everything = (*states, *describe_deletions(context))
     yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])
     dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
     yield from leadership.take_offline(context, context.partitions_on(dead), dead)

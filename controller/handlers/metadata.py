@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
+from controller.model.descriptions import describe_deletions
 from controller.model.namesakes import that_wait
 from controller.model.notable import Notable, judge
 from controller.model.rounds import Rounds, Step, TellMetadata, change, children
@@ -42,7 +43,7 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
     topics = [name for name in wanted if name in context.topics and name not in context.deletions]
     led = context.leadership
     partitions = [context.describe(tp, leadership=led.get(tp, NEVER_LED)) for tp in context.partitions(topics)]
-    partitions += context.describe_deletions(name for name in wanted if name in context.deletions)
+    partitions += describe_deletions(context, (name for name in wanted if name in context.deletions))
     waiting = tuple(WaitingReplica(*tp, broker_id) for tp, broker_id in that_wait(context) if tp.topic in wanted)
     return MetadataResponse(
         context.controller,

@@ -5,14 +5,13 @@ A large cluster has few combinations of replicas, leader and ISR, so a large rou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from itertools import chain
 from typing import TypeVar
 
 from controller.model.context import ControllerContext
 from controller.model.known_topics import assignment_of
-from transport.messages import PartitionState
-from transport.metadata import NEVER_LED, LeaderAndIsr, TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 
 T = TypeVar("T")
 
@@ -47,29 +46,3 @@ def alike(
             return decision
 
     return decided
-
-
-def describe_all(
-    context: ControllerContext, tps: Iterable[TopicPartition], leaderships: Iterable[LeaderAndIsr]
-) -> list[PartitionState]:
-    """Return the states of partitions as published, with leaderships that were or are about to be committed."""
-    alone = singular(context)
-    offline: dict[tuple[int, ...], tuple[int, ...]] = {}
-    states = []
-    for tp, leadership in zip(tps, leaderships, strict=True):
-        znode = context.topics[tp.topic].znode
-        assignment = znode.partitions[tp.partition]
-        replicas = assignment.replicas
-        if tp in alone:
-            dead = _offline(context, tp, replicas)
-        elif replicas in offline:
-            dead = offline[replicas]
-        else:
-            dead = offline[replicas] = _offline(context, tp, replicas)
-        states.append(PartitionState.of(tp, znode.topic_id or "", assignment, leadership, dead))
-    return states
-
-
-def _offline(context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...]) -> tuple[int, ...]:
-    online = context.online(tp, replicas)
-    return tuple(r for r in replicas if r not in online)

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from controller.model.alike import describe_all
 from controller.model.context import ControllerContext
+from controller.model.descriptions import describe_all
 from controller.model.elections import Choice
 from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasOfBrokerMoved, TopicWritten
 from controller.model.rounds import Publication, Step, TellLeaderships, TellMetadata, TellStopReplica

@@ -26,7 +26,6 @@ from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.model.topic_ids import TopicIds
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
-    LEADER_DURING_DELETE,
     BrokerRegistration,
     LeaderAndIsr,
     ReplicaAssignment,
@@ -178,21 +177,6 @@ class ControllerContext:
         online = self.online(tp, assignment.replicas)
         offline = tuple(r for r in assignment.replicas if r not in online) if online != assignment.replicas else ()
         return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership, offline)
-
-    def describe_deletions(self, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:
-        """Return the published partition states of topics being deleted, of all or of those named: without a leader.
-
-        The replicas that the deletion waits for are listed as offline.
-        """
-        led_by_nobody = LeaderAndIsr(LEADER_DURING_DELETE, 0, (), 0, self.epoch)
-        states = []
-        for name in self.deletions if names is None else names:
-            ineligible = self.deletions[name].ineligible
-            for number, assignment in self.topics[name].znode.partitions.items():
-                tp = TopicPartition(name, number)
-                offline = tuple(r for r in assignment.replicas if (tp, r) in ineligible)
-                states.append(PartitionState.of(tp, self.topic_id(name), assignment, led_by_nobody, offline))
-        return tuple(states)
 
     # --- the only mutator ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,52 @@
+"""The states of many partitions, as published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.model.alike import singular
+from controller.model.context import ControllerContext
+from transport.messages import PartitionState
+from transport.metadata import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+
+
+def describe_all(
+    context: ControllerContext, tps: Iterable[TopicPartition], leaderships: Iterable[LeaderAndIsr]
+) -> list[PartitionState]:
+    """Return the states of partitions as published, with leaderships that were or are about to be committed."""
+    alone = singular(context)
+    offline: dict[tuple[int, ...], tuple[int, ...]] = {}
+    states = []
+    for tp, leadership in zip(tps, leaderships, strict=True):
+        znode = context.topics[tp.topic].znode
+        assignment = znode.partitions[tp.partition]
+        replicas = assignment.replicas
+        if tp in alone:
+            dead = _offline(context, tp, replicas)
+        elif replicas in offline:
+            dead = offline[replicas]
+        else:
+            dead = offline[replicas] = _offline(context, tp, replicas)
+        states.append(PartitionState.of(tp, znode.topic_id or "", assignment, leadership, dead))
+    return states
+
+
+def _offline(context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...]) -> tuple[int, ...]:
+    online = context.online(tp, replicas)
+    return tuple(r for r in replicas if r not in online)
+
+
+def describe_deletions(context: ControllerContext, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:
+    """Return the states of partitions of topics being deleted, of all or of those named: without a leader.
+
+    The replicas that the deletion waits for are listed as offline.
+    """
+    led_by_nobody = LeaderAndIsr(LEADER_DURING_DELETE, 0, (), 0, context.epoch)
+    states = []
+    for name in context.deletions if names is None else names:
+        ineligible = context.deletions[name].ineligible
+        for number, assignment in context.topics[name].znode.partitions.items():
+            tp = TopicPartition(name, number)
+            offline = tuple(r for r in assignment.replicas if (tp, r) in ineligible)
+            states.append(PartitionState.of(tp, context.topic_id(name), assignment, led_by_nobody, offline))
+    return tuple(states)
