@@ -133,7 +133,7 @@ async def test_a_broker_that_has_forgotten_is_told_again(tmp_path: Path) -> None
     async with scripted_nodes(1, 2) as nodes:
         disk = Directories(forgets=2)
         script(nodes, on_2=disk)
-        text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"), "--timeout", "2")
     assert disk.ordered == ["/b"] * 3
     assert "orders-0: complete" in text
 
@@ -151,7 +151,7 @@ async def test_what_was_seen_last_is_told_when_no_broker_answers_any_more(tmp_pa
             return told
 
         nodes.nodes[2].answers[kafka.DescribeLogDirsRequest] = describe
-        text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"), "--timeout", "2")
     assert text.endswith(
         "1 of 1 logs are in their directories\nno broker tells where the logs are: this is where they were seen last\n"
     )
@@ -306,7 +306,7 @@ async def test_an_interrupt_stops_the_copies(tmp_path: Path) -> None:
 async def test_a_new_replica_gets_its_directory_before_its_move(tmp_path: Path) -> None:
     async with scripted_nodes(1, 2) as nodes:
         script(nodes, on_2=Directories(at=None))
-        text = await told(nodes, "execute", named(tmp_path, "any", "/b"))
+        text = await told(nodes, "execute", named(tmp_path, "any", "/b"), "--timeout", "2")
         asked = [type(one) for one in nodes.nodes[1].asked + nodes.nodes[2].asked]
     assert "orders-0: complete" in text
     assert kafka.AlterPartitionReassignmentsRequest in asked
