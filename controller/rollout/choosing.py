@@ -41,7 +41,7 @@ class Limits:
 
 @frozen
 class Hold:
-    """A reason why nothing begins. With `spares_urgent`, urgent moves begin all the same, as they are the cure."""
+    """A reason why nothing begins. With `spares_urgent`, urgent moves begin nevertheless, as they are the cure."""
 
     text: str
     spares_urgent: bool = False

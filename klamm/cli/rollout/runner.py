@@ -304,7 +304,7 @@ class Runner:
     # --- the ends -------------------------------------------------------------------------------------------------
 
     async def _abort(self) -> None:
-        """Cancel what is in flight, with the order of replicas restored; go on to the way back if that is wanted."""
+        """Cancel what is in flight, with the order of replicas restored; begin to move back if that is wanted."""
         flying = self._work.in_flight
         if flying and isinstance(self.admin, ZnodeMoves):
             self.display.say(

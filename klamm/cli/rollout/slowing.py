@@ -21,7 +21,7 @@ from transport.metadata import TopicPartition
 
 @define
 class Slowing:
-    """The throttle of moves. `rate` is in bytes per second, None for none; earlier moves may have one all the same."""
+    """The throttle of moves. `rate` is in bytes per second, None for none; earlier moves may have one nevertheless."""
 
     admin: MoveAdmin
     file: RecordFile | None
