@@ -82,7 +82,7 @@ def decoding_floor(data: Iterable[bytes]) -> Times:
 
 @frozen
 class News:
-    """What brokers are told of a partition: all its state, some to lead or follow it, and some to stop."""
+    """Orders and news about a partition: its state for all, for some to lead or follow it, for some to stop."""
 
     state: PartitionState
     led: tuple[int, ...] = ()

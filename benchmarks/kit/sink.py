@@ -96,7 +96,7 @@ _ANSWERS: Final = {
 
 @define
 class Brokers:
-    """What all brokers have in common: the orders that they took, and the controller's port once they may lead."""
+    """The part that all brokers share: the orders that they took, and the controller's port once they may lead."""
 
     taken: list[tuple[int, int, int, int, int]] = field(factory=list)
     """The api, the time of arrival, the number of partitions, the bytes, and the time of the answer, by order."""

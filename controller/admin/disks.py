@@ -1,4 +1,4 @@
-"""What brokers tell of the room on their disks."""
+"""The room on disks, as brokers tell it."""
 
 from __future__ import annotations
 

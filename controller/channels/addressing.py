@@ -70,7 +70,7 @@ class _Sorter:
     def stop(self, told: TellStopReplica) -> None:
         """Add an order to stop a replica."""
         self._stops.append(told)
-        self._stopped.add((told.partition.topic, told.partition.partition))
+        self._stopped.add(told.partition.tp)
         self._begin(told.brokers)
 
     def inform(self, told: TellMetadata) -> None:

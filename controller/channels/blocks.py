@@ -53,7 +53,7 @@ class Block(Generic[V]):
 
 @frozen
 class Orders:
-    """What a broker is to lead and follow: blocks that have no partition in common."""
+    """Orders for a broker to lead and follow: blocks that have no partition in common."""
 
     blocks: tuple[Block[LeaderAndIsrPartition], ...]
 

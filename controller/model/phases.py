@@ -32,7 +32,7 @@ NO_ROW: Final[Row] = (None, ())
 
 @define
 class Phases:
-    """The rows by partition. `topics` are those of the context, which also tells of every change of an assignment."""
+    """The rows by partition. `topics` are those of the context, which reports every change of an assignment."""
 
     topics: Mapping[str, KnownTopic]
     rows: dict[TopicPartition, Row] = field(factory=dict, init=False)

@@ -168,7 +168,7 @@ class _Round:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether a chunk that the store has answered is to be applied."""
+        """Whether the store has answered a chunk that has not been applied yet."""
         return self._unsettled is not None
 
     def may_overlap(self, later: Batch) -> bool:

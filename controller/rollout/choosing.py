@@ -137,7 +137,7 @@ def _leaves(move: Move, standing: Standing) -> int:
 
 @define
 class _Load:
-    """What counts as in flight, at each broker and in all."""
+    """The moves that count as in flight, at each broker and in all."""
 
     limits: Limits
     standing: Standing

@@ -1,4 +1,4 @@
-"""How long a plan takes: before it starts, by its limits and throttle; while it runs, by what was copied so far."""
+"""The time of a plan: before it starts, by its limits and throttle; while it runs, by the bytes copied so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOLD_BY: Final = 0.05
 
 @frozen
 class Forecast:
-    """What a plan needs at least: bytes to copy, windows of moves that are in flight together, and seconds.
+    """The least that a plan needs: bytes to copy, windows of moves that are in flight together, and seconds.
 
     `seconds` is None without a throttle. `busiest` is the broker that receives or sends the most, None if nothing is
     copied.
@@ -102,7 +102,7 @@ class TimeLeft:
 
     @property
     def error(self) -> float | None:
-        """How wrong the estimates so far were on average, as a part of the time; None if none can be judged yet."""
+        """The average error of the estimates so far, as a part of the time; None if none can be judged yet."""
         now, left = self._latest
         found = []
         for then, left_then, estimate in self._marks:

@@ -1,4 +1,4 @@
-"""What became of a move, by what the cluster shows of its partition."""
+"""The outcome of a move, judged by the partition's assignment in the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transport.metadata import OfReplicas
 
 
 class Course(Enum):
-    """How far a move is."""
+    """The progress of a move."""
 
     WAITING = "waiting"
     IN_FLIGHT = "in flight"
@@ -22,7 +22,7 @@ class Course(Enum):
 
 @frozen
 class Judgement:
-    """How far a move is, and in `why` what happened to it unless that is as planned."""
+    """The progress of a move, and in `why` what happened to it unless that is as planned."""
 
     course: Course
     why: str = ""

@@ -24,7 +24,7 @@ Place = tuple[int, str]
 
 @frozen
 class Disk:
-    """What is free on the disks of a broker: in all, in the roomiest directory, and in each, in bytes."""
+    """The free room on the disks of a broker: in all, in the roomiest directory, and in each, in bytes."""
 
     free: int
     largest: int
@@ -44,7 +44,7 @@ class Shortage:
 
 @frozen
 class Fit:
-    """How a plan fits: the shortages, and the most bytes that each broker holds besides what it holds now."""
+    """The fit of a plan: the shortages, and the most bytes that each broker holds besides what it holds now."""
 
     shortages: tuple[Shortage, ...]
     peaks: Mapping[int, int]

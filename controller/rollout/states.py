@@ -35,7 +35,7 @@ class Phase(Enum):
 
 
 class HeldBy(Enum):
-    """Who pauses a rollout."""
+    """The causes of a pause."""
 
     OPERATOR = "operator"
     BRAKE = "brake"
@@ -43,7 +43,7 @@ class HeldBy(Enum):
 
 
 class Happening(Enum):
-    """What changes a rollout."""
+    """The happenings that change a rollout."""
 
     PAUSE = "pause"
     RESUME = "resume"

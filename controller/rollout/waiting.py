@@ -9,7 +9,7 @@ from attrs import frozen
 
 
 class Reason(Enum):
-    """What a move that has not begun waits for."""
+    """The reasons for which a move that has not begun waits."""
 
     IN_ALL = "in_all"
     INTO = "into"
@@ -24,7 +24,7 @@ class Reason(Enum):
 
 @frozen
 class Wait:
-    """What a move waits for, at `broker` if it is one: `most` is the limit that is reached.
+    """A wait of a move, at `broker` if it is one: `most` is the limit that is reached.
 
     For room, `has` is what is free and `most` what is needed, in bytes. `text` is the reason of a hold.
     """

@@ -31,7 +31,7 @@ _LIMIT: Final = Limit(1, "this is no file of profiles")
 
 @frozen
 class Place:
-    """What names a cluster, and the file with its security; None for what is not named."""
+    """The names of a cluster and of the file with its security; None for what is not named."""
 
     bootstrap_server: str | None = None
     zookeeper: str | None = None

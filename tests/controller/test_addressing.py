@@ -1,4 +1,4 @@
-"""What is published together reaches each broker as if it had been told one thing after the other."""
+"""Publications that are made together reach each broker as if it had been told one thing after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new controller finds: many partitions at once, as if each had been judged and applied alone."""
+"""Partitions that a new controller finds are judged and applied together, as if each had been alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lacks something under KRaft: a broker that is dead, a directory that failed, a log that is on its way."""
+"""Partitions and logs that lack something under KRaft: a dead broker, a failed directory, a log on its way."""
 
 from __future__ import annotations
 

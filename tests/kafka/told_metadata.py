@@ -1,4 +1,4 @@
-"""What one node tells clients of the cluster. Clients like librdkafka ask any node that they have heard of."""
+"""Answers of one node to clients about the cluster. Clients like librdkafka ask any node that they know."""
 
 from __future__ import annotations
 

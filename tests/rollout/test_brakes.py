@@ -1,4 +1,4 @@
-"""What makes a rollout pause by itself, and that it lets go."""
+"""Brakes make a rollout pause by itself, and let go."""
 
 from __future__ import annotations
 

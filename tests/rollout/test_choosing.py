@@ -1,4 +1,4 @@
-"""Which moves begin next: limits hold, nothing starves, and each wait is told."""
+"""The moves that begin next: limits hold, nothing starves, and each wait is told."""
 
 from __future__ import annotations
 

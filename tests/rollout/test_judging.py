@@ -1,4 +1,4 @@
-"""What became of a move, by what the cluster shows."""
+"""The outcome of a move, by the partition's assignment in the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a multi sets and its caller knows is watched from then on, and only later changes are told."""
+"""Znodes that a multi sets and its caller knows are watched from then on, and only later changes are told."""
 
 from __future__ import annotations
 

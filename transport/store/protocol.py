@@ -133,7 +133,7 @@ Op = Create | Set | Delete | Check
 
 
 Result = str | Stat | None
-"""What a multi returns for an operation: the path of a Create, the Stat of a Set, else None."""
+"""The result of an operation in a multi: the path of a Create, the Stat of a Set, else None."""
 
 
 @frozen

@@ -54,7 +54,7 @@ LASTING_ERRORS: Final = {
 _DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK, _CREATE2 = 2, 4, 5, 8, 13, 15
 _ERROR: Final = -1
 _NO_FAULTS: Final = (0, -2)
-"""What a refused multi returns for the operations before and after the one at fault."""
+"""The results of a refused multi for the operations before and after the one at fault."""
 
 _INT: Final = struct.Struct("!i")
 _LONG: Final = struct.Struct("!q")

@@ -32,7 +32,7 @@ class LogCopies:
     targets: Directories
     faults: dict[Replica, str] = field(factory=dict)
     _now: Directories = field(factory=dict)
-    """Where the logs are in the end."""
+    """The places of the logs in the end."""
 
     @property
     def partitions(self) -> list[TopicPartition]:

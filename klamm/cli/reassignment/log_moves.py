@@ -44,7 +44,7 @@ class LogMoves:
     wanted: Directories
     refused: dict[Replica, str] = field(factory=dict)
     _seen: LogPlaces = field(init=False)
-    """Where the logs were when brokers were asked last."""
+    """The places of the logs when brokers were asked last."""
 
     async def look(self, others: Mapping[TopicPartition, Sequence[int]] | None = None) -> LogPlaces:
         """Ask brokers where the logs are; those of `others`, too."""

@@ -1,4 +1,4 @@
-"""What the journal of a rollout tells: its state, and that of each of its moves."""
+"""The history in the journal of a rollout: its state, and that of each of its moves."""
 
 from __future__ import annotations
 

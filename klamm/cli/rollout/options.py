@@ -22,7 +22,7 @@ _LIMITS: Final = ("into", "out_of", "leaders", "in_all", "bytes")
 
 @frozen
 class Options:
-    """How a plan is carried out."""
+    """The options by which a plan is carried out."""
 
     limits: Limits
     throttle: int | None

@@ -46,7 +46,7 @@ class PlanFiles:
 
     @property
     def journal(self) -> Path:
-        """What has happened in the rollout."""
+        """The history of the rollout."""
         return self._beside(_JOURNAL)
 
     @property

@@ -27,7 +27,7 @@ _BAR: Final = 20
 
 @frozen
 class Progress:
-    """How far a rollout is. `waits` counts the moves that wait, by what for; `error` is a part of the time left."""
+    """The state of a rollout. `waits` counts the moves that wait, by what for; `error` is a part of the time left."""
 
     state: str
     done: int

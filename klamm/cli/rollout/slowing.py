@@ -25,7 +25,7 @@ class Slowing:
 
     admin: MoveAdmin
     file: RecordFile | None
-    """Where the record is, None if the cluster keeps what was before moves."""
+    """The place of the record, None if the cluster keeps what was before moves."""
 
     rate: int | None
     _keeping: Keeping | None = None

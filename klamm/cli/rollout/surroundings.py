@@ -1,4 +1,4 @@
-"""What a rollout sees of the cluster besides its own moves: leaders, room, moves of others, brakes."""
+"""The cluster as a rollout sees it, besides its own moves: leaders, room, moves of others, brakes."""
 
 from __future__ import annotations
 
