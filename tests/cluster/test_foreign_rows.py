@@ -101,6 +101,7 @@ async def test_topics_of_somebody_else_keep_nobody_from_office(zookeeper: str, t
     assert not any("resigning after a fault" in log or "loading again" in log for log in logs)
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("D7")
 async def test_numbers_beyond_all_bounds_cost_neither_office_nor_channels(zookeeper: str, tmp_path: Path) -> None:
     async with shared(f"{zookeeper}/foreign-rows", tmp_path) as cluster:

@@ -80,6 +80,7 @@ async def test_a_broker_of_3_9_takes_the_orders_of_a_controller(broker: RealBrok
         assert "orders-0" not in [log.name for log in broker.logs("orders")]
 
 
+@pytest.mark.soak
 async def test_a_deposed_controller_is_refused(broker: RealBroker) -> None:
     async with connected(broker) as client:
         orders = BrokerConnection(client, lambda: ())

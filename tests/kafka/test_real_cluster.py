@@ -59,6 +59,7 @@ async def live(cluster: RealCluster) -> None:
     require_standbys(cluster)
 
 
+@pytest.mark.soak
 async def test_transactions_go_on_when_the_controller_and_a_leader_die(cluster: RealCluster) -> None:
     await fail_over(cluster)
 

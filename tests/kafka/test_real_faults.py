@@ -50,6 +50,7 @@ async def two_writing(cluster: RealCluster) -> AsyncIterator[tuple[Written, Writ
     require_standbys(cluster)
 
 
+@pytest.mark.soak
 async def test_brokers_return_within_their_session_and_without_a_log_directory(cluster: RealCluster) -> None:
     await return_after_faults(cluster)
 

@@ -81,6 +81,7 @@ def test_ctrl_c_prints_and_writes_the_smallest_so_far(folder: Path, monkeypatch:
     assert (folder / f"seed-{SEED}.yaml").exists()
 
 
+@pytest.mark.soak
 def test_only_the_first_failure_of_each_kind_is_shrunk(capsys: pytest.CaptureFixture[str]) -> None:
     with planted(BUG):
         failures = [outcome for outcome in map(outcome_of, (SEED, SEED)) if outcome.violation is not None]

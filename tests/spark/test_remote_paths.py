@@ -195,6 +195,7 @@ def test_a_file_system_that_cannot_be_had_is_told_with_the_cure(
         planned(far, spark)
 
 
+@pytest.mark.soak
 def test_all_jobs_of_a_plan_are_named(lab: Path, spark: SparkSession) -> None:
     context = spark.sparkContext
     before = set(context.statusTracker().getJobIdsForGroup("klamm plan remove-brokers"))

@@ -113,6 +113,7 @@ async def test_spark_or_the_bridge_may_die_and_the_next_plan_is_made(ask: Asking
     assert files_in(stub) == []
 
 
+@pytest.mark.soak
 async def test_a_caller_that_is_killed_leaves_no_process_and_no_file(ask: Asking, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     scratch = tmp_path / "scratch"
