@@ -7,7 +7,7 @@ it is being processed, because it is then unknown how much of it was done.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -110,6 +110,22 @@ class MoreTopics:
         """Return the topics that have joined; no others will."""
         self._is_closed = True
         return tuple(self._names)
+
+
+@define(eq=False)
+class CaughtUp:
+    """Partitions that are ready for phase B of their reassignment, until the event queue takes them."""
+
+    _tps: dict[TopicPartition, None] = field(factory=dict, init=False)
+
+    def add(self, tps: Iterable[TopicPartition]) -> None:
+        """Add partitions."""
+        self._tps.update(dict.fromkeys(tps))
+
+    def take(self) -> list[TopicPartition]:
+        """Remove and return the partitions."""
+        taken, self._tps = list(self._tps), {}
+        return taken
 
 
 @frozen
@@ -229,9 +245,12 @@ class ZkPartitionReassignment(ControllerEvent):
 
 @frozen
 class PartitionReassignmentIsrChange(ControllerEvent):
-    """The ISR of partitions that are being reassigned changed: they may be ready for phase B."""
+    """The ISR of partitions that are being reassigned changed: they may be ready for phase B.
 
-    partitions: tuple[TopicPartition, ...]
+    One such event in the queue suffices, because it collects them in `caught_up`.
+    """
+
+    caught_up: CaughtUp = field(eq=False, repr=False)
 
 
 @frozen

@@ -109,7 +109,9 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     # --- timers and follow-ups ---
     events.AutoPreferredReplicaLeaderElection: _taking(leader_rebalance.rebalance),
     events.OvertakenLeader: _taking(leader_epochs.thaw_overtaken, "tp", "leadership"),
-    events.PartitionReassignmentIsrChange: _taking(reassignments.finish_ready, "partitions"),
+    events.PartitionReassignmentIsrChange: lambda context, event, _host: reassignments.finish_ready(
+        context, event.caught_up.take()
+    ),
     events.ReassignmentProgress: _reading(moves_of),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---
@@ -171,13 +173,15 @@ def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: 
     return handler(context, event.request, host)
 
 
-def follow_ups(context: ControllerContext, event: events.ControllerEvent) -> list[events.ControllerEvent]:
-    """Return the events to queue after `event` has been processed."""
+def follow_ups(
+    context: ControllerContext, event: events.ControllerEvent, caught_up: events.CaughtUp
+) -> list[events.ControllerEvent]:
+    """Return the events to queue after `event` has been processed, when others have had their turn."""
     match event:
         case events.RequestEvent(request=messages.AlterPartitionRequest(partitions=items)):
             # A granted ISR may be the one that a move was waiting for.
-            tps = tuple(item.tp for item in items)
-            ready = tuple(tp for tp in tps if reassignments.may_finish(context, tp))
-            return [events.PartitionReassignmentIsrChange(ready)] if ready else []
+            ready = [item.tp for item in items if reassignments.may_finish(context, item.tp)]
+            caught_up.add(ready)
+            return [events.PartitionReassignmentIsrChange(caught_up)] if ready else []
         case _:
             return []

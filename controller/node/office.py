@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from controller.channels.broker_channels import BrokerChannels
+from controller.events import CaughtUp
 from controller.model.context import ControllerContext
 from controller.model.election_results import Standby, Won
 from controller.node.round_runner import RoundRunner
@@ -21,6 +22,7 @@ class Office:
     channels: BrokerChannels
     runner: RoundRunner
     progress: ProgressPoller
+    caught_up: CaughtUp = field(factory=CaughtUp, init=False)
     is_loaded: bool = False
 
     def close(self) -> None:

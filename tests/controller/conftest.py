@@ -14,7 +14,7 @@ import pytest
 from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
-from controller.events import BrokerChange, ControllerEvent, RequestEvent
+from controller.events import BrokerChange, CaughtUp, ControllerEvent, RequestEvent
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
@@ -214,7 +214,7 @@ class Bench:
     async def handle(self, event: ControllerEvent) -> object:
         """Process an event and what it calls for; return the answer to the event."""
         answer = await self.run(dispatch.rounds_for(self.context, event, HOST))
-        for follow_up in dispatch.follow_ups(self.context, event):
+        for follow_up in dispatch.follow_ups(self.context, event, CaughtUp()):
             await self.handle(follow_up)
         return answer
 
