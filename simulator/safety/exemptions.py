@@ -20,6 +20,9 @@ class Exemptions:
     """The exempt rows; a row of a topic exempts the whole topic."""
 
     _rows: set[str] = field(factory=set, init=False)
+    _unreadable: set[str] = field(factory=set, init=False)
+    """The exempt rows that controllers may take for others than they are, or for none."""
+
     _topics: set[str] = field(factory=set, init=False)
     _closed: set[str] = field(factory=set, init=False)
     """The topics with rows that controllers could not write, but read."""
@@ -35,6 +38,7 @@ class Exemptions:
     def add(self, path: str) -> None:
         """Exempt the row of a path for the rest of the run."""
         self._rows.add(path)
+        self._unreadable.add(path)
         self._has_brokers = self._has_brokers or path.startswith(paths.BROKER_IDS)
         self._topics.update(_topic_of(path))
 
@@ -81,6 +85,10 @@ class Exemptions:
     def has_brokers(self) -> bool:
         """Whether a broker's registration is exempt."""
         return self._has_brokers
+
+    def hides_storage_id(self, broker_id: int) -> bool:
+        """Return whether controllers may not know a broker's last storage, and so trust an empty disk of it."""
+        return paths.storage_id(broker_id) in self._unreadable
 
     def has_topic(self, name: str) -> bool:
         """Return whether a row of a topic is exempt, from all that is checked or from some of it."""

@@ -2,7 +2,8 @@
 
 The ledger holds the acknowledged records by partition and offset. Every member of an ISR has all of them, unless it
 lost its disk after it joined the ISR; once controllers know of the loss, it must not lead. Only an unclean election
-that is reported as one may lose records. Topics that are marked for deletion are exempt.
+that is reported as one may lose records. Topics that are marked for deletion are exempt. So are partitions in whose ISR
+a broker lost its disk while nothing could show controllers that it did.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class _Account:
     """The members of the ISR, and the storage id that each had when it joined."""
 
     late_until: float = 0.0
+    is_void: bool = False
+    """Whether records may have been lost unseen."""
 
 
 @define
@@ -67,6 +70,8 @@ class Ledger:
             return
         tp, leader = change.tp, after.leadership.leader
         account = self._opened(tp, after.topic_id)
+        if self._is_void(account):
+            return
         led_before = before.leadership if before is not None and change.is_of_one_topic else None
         if led_before is not None and change.is_a_controllers:
             yield from self._disregarded(account, tp, led_before, after.leadership)
@@ -110,6 +115,8 @@ class Ledger:
         if partition is None or partition.leadership is None or self.partitions.is_exempt(tp.topic):
             return
         account = self._opened(tp, partition.topic_id)
+        if self._is_void(account):
+            return
         new = dict(enumerate(values, base_offset))
         for member in partition.leadership.isr:
             lost = self._first_lost_of(new, tp, partition.topic_id, member)
@@ -148,7 +155,8 @@ class Ledger:
         for (tp, topic_id), account in self._accounts.items():
             partition = self.partitions.get(tp)
             is_there = partition is not None and partition.topic_id == topic_id and partition.leadership is not None
-            if partition is not None and is_there and not self.partitions.is_exempt(tp.topic):
+            is_judged = not self.partitions.is_exempt(tp.topic) and not self._is_void(account)
+            if partition is not None and is_there and is_judged:
                 yield from self._differences(account, tp, partition)
 
     def _opened(self, tp: TopicPartition, topic_id: str) -> _Account:
@@ -162,8 +170,15 @@ class Ledger:
     def _account(self, tp: TopicPartition, topic_id: str, member: int) -> _Account | None:
         """Return the acknowledged records if a broker is in the ISR and must have them, else None."""
         account = self._accounts.get((tp, topic_id))
-        is_judged = account is not None and member in account.joined and not self.partitions.is_exempt(tp.topic)
-        return account if is_judged else None
+        if account is None or member not in account.joined or self.partitions.is_exempt(tp.topic):
+            return None
+        return None if self._is_void(account) else account
+
+    def _is_void(self, account: _Account) -> bool:
+        """Return whether a member of the ISR lost its disk, now or before, while controllers had to trust it."""
+        trusted = filter(self.partitions.exempt.hides_storage_id, account.joined)
+        account.is_void = account.is_void or any(account.joined[r] != self._storage(r) for r in trusted)
+        return account.is_void
 
     def _differences(self, account: _Account, tp: TopicPartition, partition: Partition) -> Iterator[str]:
         leadership = partition.leadership

@@ -8,6 +8,7 @@ import trio
 from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import MOVING, TP, History
 from transport.messages import ControlledShutdownRequest, Record
+from transport.store import paths
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -106,6 +107,32 @@ async def test_a_broker_that_lost_its_disk_may_be_in_the_isr_until_that_is_known
     h.bump(isr=(1, 2))
     assert h.found is None
     assert h.safety.lost() == []
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+async def test_who_lost_its_disk_is_trusted_while_its_last_storage_cannot_be_read(
+    h: History, *, is_readable: bool
+) -> None:
+    exempt = h.safety.exempt
+    (exempt.close if is_readable else exempt.add)(paths.storage_id(1))
+    h.bump(isr=(1,))
+    h.wipe(1)
+    h.expire(1)
+    h.register(1)
+    await trio.sleep(STALE_SECONDS)
+    h.bump(leader=-1, isr=(1,))
+    h.bump(leader=1)
+    h.append((1,), b"x")
+    h.acknowledge(0, b"x")
+    assert (h.found is None) != is_readable
+    assert (h.safety.lost() == []) != is_readable
+
+
+async def test_who_kept_its_disk_is_judged_even_if_its_last_storage_cannot_be_read(h: History) -> None:
+    h.safety.exempt.add(paths.storage_id(2))
+    h.safety.disks[2].logs[TP].records.pop()
+    h.bump(leader=2)
+    assert h.found == "broker 2 leads orders-0 without the acknowledged record at offset 2"
 
 
 async def test_records_lost_with_the_disks_of_all_members_are_no_violation_while_nobody_leads(h: History) -> None:
