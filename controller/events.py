@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.releases import Release
-from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, Request
+from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionState, Request
 from transport.metadata import LeaderAndIsr, Stray, TopicPartition
 
 R = TypeVar("R")
@@ -286,6 +286,8 @@ class OrderFailed(ControllerEvent):
 
     broker_id: int
     broker_epoch: int
+    gone: tuple[PartitionState, ...] = ()
+    """The deletions in the order: the metadata in effect do not tell a broker of Kafka's that a topic is gone."""
 
 
 @frozen
@@ -294,6 +296,15 @@ class OrdersResend(ControllerEvent):
 
     broker_id: int
     broker_epoch: int
+
+
+@frozen
+class DeletionsResend(ControllerEvent):
+    """A broker incarnation of Kafka's is due to be told again that partitions are gone."""
+
+    broker_id: int
+    broker_epoch: int
+    gone: tuple[PartitionState, ...]
 
 
 @frozen

@@ -22,12 +22,13 @@ from transport.log import get_logger
 from transport.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
+    PartitionState,
     Request,
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
 )
-from transport.metadata import Stray, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, Stray, TopicPartition
 
 log = get_logger(__name__)
 
@@ -67,7 +68,8 @@ class BrokerResponses:
             case StopReplicaRequest():
                 self._deletions(broker_id, request, {item.tp for item in request.partitions})
             case LeaderAndIsrRequest() | UpdateMetadataRequest() if self._is_failure(request, error):
-                self.tell(OrderFailed(broker_id, request.broker_epoch))
+                gone = _deleted(request) if self.are_kafkas and isinstance(request, UpdateMetadataRequest) else ()
+                self.tell(OrderFailed(broker_id, request.broker_epoch, gone))
 
     def _is_failure(self, request: Request[object], error: ApiError) -> bool:
         """Return whether an order is lost. Otherwise it is stale, and a newer one is on its way.
@@ -98,6 +100,10 @@ class BrokerResponses:
             self._news[broker_id] = event
         if event.outcomes.gather(request, response):
             self.tell(event)
+
+
+def _deleted(request: UpdateMetadataRequest) -> tuple[PartitionState, ...]:
+    return tuple([state for state in request.partitions if state.leader == LEADER_DURING_DELETE])
 
 
 def _log_refusals(broker_id: int, response: LeaderAndIsrResponse | StopReplicaResponse) -> None:

@@ -173,6 +173,19 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
         yield from change("resend", [Step((tp,), publications=told) for tp, told in again.items()])
 
 
+def resend_deletions(
+    context: ControllerContext, broker_id: int, broker_epoch: int, gone: Sequence[PartitionState]
+) -> Rounds[None]:
+    """Tell a broker incarnation of Kafka's again that partitions are gone, except those that have come back since.
+
+    It keeps a partition until it hears of the deletion, and the deletion may be over.
+    """
+    broker = context.brokers.get(broker_id)
+    left = tuple(state for state in gone if state.tp not in context.leadership)
+    if broker is not None and broker.epoch == broker_epoch and left:
+        yield from change("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
+
+
 def resend(
     context: ControllerContext,
     tp: TopicPartition,

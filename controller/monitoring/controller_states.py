@@ -32,7 +32,7 @@ class ControllerState(Enum):
     TOPIC_DELETION = (
         4,
         "TopicDeletion",
-        ("DeleteTopics", "ReplicasDeleted", "ReplicasNotDeleted", "TopicDeletion"),
+        ("DeleteTopics", "DeletionsResend", "ReplicasDeleted", "ReplicasNotDeleted", "TopicDeletion"),
     )
     ALTER_PARTITION_REASSIGNMENT = (
         5,

@@ -63,8 +63,9 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
         case events.TopicDeletion() | events.ReplicasDeleted() if not all(d.left for d in context.deletions.values()):
             # A topic without remaining replicas is still here: its znodes could not be removed.
             return [(deletion.RETRY_SECONDS, events.TopicDeletion())]
-        case events.OrderFailed(broker_id=broker_id, broker_epoch=broker_epoch):
-            return [(RESEND_SECONDS, events.OrdersResend(broker_id, broker_epoch))]
+        case events.OrderFailed(broker_id=broker_id, broker_epoch=broker_epoch, gone=gone):
+            deletions = [events.DeletionsResend(broker_id, broker_epoch, gone)] if gone else []
+            return [(RESEND_SECONDS, again) for again in (events.OrdersResend(broker_id, broker_epoch), *deletions)]
         case events.AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:

@@ -119,6 +119,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.LeaderAndIsrResponseReceived: _answered,
     events.OrderFailed: _reading(lambda _context: None),  # the retry is scheduled by `alarms`
     events.OrdersResend: _taking(brokers.resend_orders, "broker_id", "broker_epoch"),
+    events.DeletionsResend: _taking(brokers.resend_deletions, "broker_id", "broker_epoch", "gone"),
     events.ReplicasDeleted: _deleted,
     events.ReplicasNotDeleted: _not_deleted,
 }

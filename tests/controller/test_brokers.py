@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controller.channels.broker_responses import BrokerResponses
-from controller.events import BrokerChange, ControllerEvent, OrderFailed, TopicChange
+from controller.events import BrokerChange, ControllerEvent, DeletionsResend, OrderFailed, OrdersResend, TopicChange
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UpdateMetadataRequest
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, TopicPartition
 
 SECOND = TopicPartition("orders", 1)
 
@@ -232,4 +233,27 @@ async def test_a_broker_that_failed_at_the_metadata_is_told_everything_unless_it
     await bench.revive(2)
     bench.seen.clear()
     await bench.handle(again)
+    assert bench.seen.metadata() == []
+
+
+@pytest.mark.requirement("E2")
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST])
+async def test_a_broker_of_kafkas_is_told_again_of_what_is_gone(bench: Bench, error: ErrorCode) -> None:
+    await bench.start((1, 2))
+    here = bench.context.describe(TP)
+    gone = replace(here, topic="returns", leader=LEADER_DURING_DELETE)
+    deleted = replace(here, leader=LEADER_DURING_DELETE)
+    told: list[ControllerEvent] = []
+    epoch = bench.context.brokers[2].epoch
+    request = UpdateMetadataRequest(1001, 1, epoch, bench.context.controller, None, (here, gone, deleted))
+    BrokerResponses(told.append, are_kafkas=True).take(2, request, ApiError(error))
+    again = [event for _, event in alarms.alarms(bench.context, told[0])]
+    assert again == [OrdersResend(2, epoch), DeletionsResend(2, epoch, (gone, deleted))]
+    bench.seen.clear()
+    await bench.handle(again[1])
+    [told_again] = bench.seen.metadata()
+    assert (told_again.brokers, told_again.partitions) == ((2,), (gone,))
+    bench.seen.clear()
+    await bench.handle(DeletionsResend(2, epoch, (deleted,)))
+    await bench.handle(DeletionsResend(2, epoch - 1, (gone,)))
     assert bench.seen.metadata() == []
