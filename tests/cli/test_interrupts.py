@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +55,17 @@ def _but_imports(screen: bytes) -> list[str]:
 def _but_logs(lines: list[str]) -> list[str]:
     """Leave out what a service logged."""
     return [line for line in lines if not re.match(r"(\^C)?\d\d:\d\d:\d\d", line)]
+
+
+def test_while_it_watches_a_rollout(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
+    begun = {"at": 0, "is": "started", "plan": "0", "cluster_id": None, "topics": {}, "brokers": []}
+    (tmp_path / "plan.json.rollout.jsonl").write_text(json.dumps({**begun, "before": [], "skipped": []}) + "\n")
+    with on_terminal("rollout", "status", str(plan), "--watch") as screen:
+        screen.read_until(b"1 pending")
+        screen.press(CTRL_C)
+        code = screen.end()
+    assert code == INTERRUPTED
+    assert b"Traceback" not in screen.screen
+    assert screen.screen.endswith(b"\x1b[?25h"), screen.screen  # the cursor is back

@@ -109,6 +109,8 @@ async def test_a_plan_is_carried_out_in_windows_and_undone(place: Place) -> None
     found = await place.status()
     assert (found["state"], found["moves"]["done"], found["carried_out_by"]) == ("done", PARTITIONS, None)
     assert await place.rollout("run") == "rollout: done: 12 done\n"
+    [listed] = json.loads((await run_klamm("rollout", "list", str(place.plan.parent), "-o", "json")).stdout)
+    assert listed == {"rollout": str(place.plan), **found}
     assert await place.rollout("undo") == "rollout: undone: 12 back\n"
     assert await place.replicas() == [START] * PARTITIONS
 

@@ -22,7 +22,7 @@ from klamm.cli.reassignment.files import MoveFile, read_document
 from klamm.cli.streams import line_of
 from transport.metadata import TopicPartition
 
-_JOURNAL: Final = "rollout.jsonl"
+JOURNAL: Final = "rollout.jsonl"
 _LOCK: Final = "rollout.lock"
 _PLAN: Final = re.compile(r"plan(-\d+)*\.json")
 """The names that `klamm plan` gives; the records of `klamm reassignment execute` are beside these files."""
@@ -47,7 +47,7 @@ class PlanFiles:
     @property
     def journal(self) -> Path:
         """The history of the rollout."""
-        return self._beside(_JOURNAL)
+        return self._beside(JOURNAL)
 
     @property
     def recorded(self) -> Path:

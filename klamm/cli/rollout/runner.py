@@ -94,7 +94,6 @@ class Runner:
                     self._bear(error)
                 took = trio.current_time() - began
                 await trio.sleep(min(max(SHORTEST_PAUSE, took), LONGEST_PAUSE))
-            await self._end()
 
     def _bear(self, error: Exception) -> None:
         """Go on after an error, but not for ever."""
@@ -123,6 +122,7 @@ class Runner:
             return
         await self._look_around(moving)
         if self._work.is_over:
+            await self._end()
             self._happen(Happening.FINISHED)
         else:
             await self._begin_next(moving)
@@ -333,9 +333,9 @@ class Runner:
         self._judge(states, [tp for tp, back in is_back.items() if not back])
 
     async def _end(self) -> None:
-        """Leave nothing behind, and elect the leaders that the plan counts on."""
+        """Leave nothing behind, and elect the leaders that the plan counts on: before it counts as over."""
         await self.slowing.end(list(self.plan.file.targets))
-        if self.history.state.phase is Phase.DONE and self.options.elects and self.plan.file.starts:
+        if self.history.state.phase is Phase.RUNNING and self.options.elects and self.plan.file.starts:
             done = [move for move in self.moves if self.history.state_of(move.tp) is MoveState.DONE]
             await elect(self.admin, done, await self._states_of([move.tp for move in done]), self.display)
 

@@ -1,0 +1,95 @@
+"""A rollout as `status` and `list` show it, whoever carries it out: in rows, in a line, and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from controller.rollout.states import MoveState, RolloutState
+from klamm.cli.rollout.run import counts_in_words
+from klamm.cli.rollout.showing import Progress
+from klamm.cli.units import duration, moment, rate, size
+from transport.messages import UNKNOWN
+
+
+@frozen
+class Odd:
+    """A partition that is not as planned."""
+
+    partition: str
+    move: MoveState
+    because: str
+
+
+@frozen
+class Report:
+    """The state of a rollout. `progress` is the last one that was noted, as the journal has it."""
+
+    name: str
+    state: RolloutState
+    brake: str
+    started_ms: int
+    carried_out_by: str | None
+    counts: Mapping[MoveState, int]
+    progress: Mapping[str, Any]
+    odd: tuple[Odd, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The moves of the plan."""
+        return sum(self.counts.values())
+
+    @property
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """What is known of it, by name."""
+        yield "state", str(self.state)
+        if self.brake and self.state.is_paused:
+            yield "because", self.brake
+        yield "started", moment(self.started_ms)
+        if not self.state.is_over:
+            yield "carried out by", self.carried_out_by or "no process: `klamm rollout run` goes on"
+        yield "moves", counts_in_words(self.counts)
+        if self.progress and not self.state.is_over:
+            yield from self._progress_rows()
+
+    def _progress_rows(self) -> Iterator[tuple[str, str]]:
+        progress = self.progress
+        yield "bytes left", size(progress["bytes_left"])
+        if progress["bytes_per_second"] is not None:
+            yield "rate", rate(progress["bytes_per_second"])
+        if progress["seconds_left"] is not None:
+            within = "" if progress["error"] is None else f", so far within {progress['error']:.0%}"
+            yield "time left", duration(progress["seconds_left"] * 1000) + within
+        for text, count in progress["waits"].items():
+            yield f"{count:,} wait", text
+        yield "as of", moment(progress.get("at", UNKNOWN))
+
+    @property
+    def line(self) -> str:
+        """How far it is, in a line."""
+        if self.state.is_over or not self.progress:
+            return f"{self.state}: {counts_in_words(self.counts)}"
+        told = self.progress
+        left, speed, error = told["seconds_left"], told["bytes_per_second"], told["error"]
+        done = self.counts[MoveState.DONE]
+        shown = Progress(str(self.state), done, self.total, told["in_flight"], told["bytes_left"], speed, left, error)
+        because = f", {self.brake}" if self.brake and self.state.is_paused else ""
+        return f"{self.state}{because}: {shown.line}"
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What is known of it, for programs."""
+        return {
+            "state": self.state.phase.value,
+            "paused_by": sorted(hold.value for hold in self.state.holds),
+            "brake": self.brake if self.state.is_paused else "",
+            "started_ms": self.started_ms,
+            "carried_out_by": self.carried_out_by,
+            "moves": {state.value: count for state, count in self.counts.items()},
+            "progress": {name: value for name, value in self.progress.items() if name != "is"} or None,
+            "not_as_planned": [
+                {"partition": one.partition, "move": one.move.value, "because": one.because} for one in self.odd
+            ],
+        }
