@@ -153,6 +153,7 @@ NEEDED: Final[Mapping[type[messages.Request[Any]], OnCluster | OnEach | OnMetada
     messages.AllocateProducerIdsRequest: OnCluster(Operation.CLUSTER_ACTION),
     messages.AlterPartitionReassignmentsRequest: OnCluster(Operation.ALTER),
     messages.AlterPartitionRequest: OnCluster(Operation.CLUSTER_ACTION),
+    messages.ChangeRolloutRequest: OnCluster(Operation.ALTER),
     messages.CommitTraceRequest: OnCluster(Operation.DESCRIBE),
     messages.ControlledShutdownRequest: OnCluster(Operation.CLUSTER_ACTION),
     messages.CreatePartitionsRequest: OnEach(Operation.ALTER, "topics", _of_named, "topics", _refused_named),
@@ -169,6 +170,8 @@ NEEDED: Final[Mapping[type[messages.Request[Any]], OnCluster | OnEach | OnMetada
         lambda item, code, message: messages.ResourceConfigs(item, (), code, message),
     ),
     messages.DescribeReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    messages.DescribeRolloutMovesRequest: OnCluster(Operation.DESCRIBE),
+    messages.DescribeRolloutsRequest: OnCluster(Operation.DESCRIBE),
     messages.ElectLeadersRequest: OnCluster(Operation.ALTER),
     messages.IncrementalAlterConfigsRequest: OnEach(
         Operation.ALTER_CONFIGS,
@@ -180,6 +183,8 @@ NEEDED: Final[Mapping[type[messages.Request[Any]], OnCluster | OnEach | OnMetada
     messages.ListPartitionReassignmentsRequest: OnCluster(Operation.DESCRIBE),
     messages.ListReassignmentsRequest: OnCluster(Operation.DESCRIBE),
     messages.MetadataRequest: OnMetadata(),
+    messages.StartRolloutRequest: OnCluster(Operation.ALTER),
+    messages.UploadRolloutRequest: OnCluster(Operation.ALTER),
 }
 """The permission that each request needs, the same as in Kafka for requests that exist there.
 

@@ -105,6 +105,26 @@ from transport.messages.reassignments import (
     ReassignmentKey as ReassignmentKey,
     ReplicaProgress as ReplicaProgress,
 )
+from transport.messages.rollouts import (
+    MOVES_OF_A_PART as MOVES_OF_A_PART,
+    UNLIMITED as UNLIMITED,
+    ChangeRolloutRequest as ChangeRolloutRequest,
+    ChangeRolloutResponse as ChangeRolloutResponse,
+    DescribeRolloutMovesRequest as DescribeRolloutMovesRequest,
+    DescribeRolloutMovesResponse as DescribeRolloutMovesResponse,
+    DescribeRolloutsRequest as DescribeRolloutsRequest,
+    DescribeRolloutsResponse as DescribeRolloutsResponse,
+    RolloutChanges as RolloutChanges,
+    RolloutDescription as RolloutDescription,
+    RolloutMove as RolloutMove,
+    RolloutMoveState as RolloutMoveState,
+    RolloutOrder as RolloutOrder,
+    RolloutSettings as RolloutSettings,
+    StartRolloutRequest as StartRolloutRequest,
+    StartRolloutResponse as StartRolloutResponse,
+    UploadRolloutRequest as UploadRolloutRequest,
+    UploadRolloutResponse as UploadRolloutResponse,
+)
 from transport.messages.topics import (
     CreatePartitionsRequest as CreatePartitionsRequest,
     CreatePartitionsResponse as CreatePartitionsResponse,

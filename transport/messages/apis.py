@@ -47,6 +47,18 @@ from transport.messages.reassignments import (
     ListReassignmentsRequest,
     ListReassignmentsResponse,
 )
+from transport.messages.rollouts import (
+    ChangeRolloutRequest,
+    ChangeRolloutResponse,
+    DescribeRolloutMovesRequest,
+    DescribeRolloutMovesResponse,
+    DescribeRolloutsRequest,
+    DescribeRolloutsResponse,
+    StartRolloutRequest,
+    StartRolloutResponse,
+    UploadRolloutRequest,
+    UploadRolloutResponse,
+)
 from transport.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -112,4 +124,9 @@ APIS: Final[tuple[Api, ...]] = (
     Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse, max_version=1),
     Api(1001, "ListReassignments", ListReassignmentsRequest, ListReassignmentsResponse),
     Api(1002, "DescribeReassignments", DescribeReassignmentsRequest, DescribeReassignmentsResponse),
+    Api(1003, "UploadRollout", UploadRolloutRequest, UploadRolloutResponse),
+    Api(1004, "StartRollout", StartRolloutRequest, StartRolloutResponse),
+    Api(1005, "DescribeRollouts", DescribeRolloutsRequest, DescribeRolloutsResponse),
+    Api(1006, "DescribeRolloutMoves", DescribeRolloutMovesRequest, DescribeRolloutMovesResponse),
+    Api(1007, "ChangeRollout", ChangeRolloutRequest, ChangeRolloutResponse),
 )
