@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
 from attrs import define, frozen
@@ -95,14 +96,11 @@ class States:
         return cls(tuple([Block(SharedRows(rows[cut]), key_of) for cut in cuts]))
 
 
-def key_of(state: PartitionState) -> Key:
-    """Return the key of a state."""
-    return state.topic, state.partition
+key_of: Final[Callable[[PartitionState], Key]] = attrgetter("topic", "partition")
+"""Returns the key of a state."""
 
-
-def key_of_order(order: LeaderAndIsrPartition) -> Key:
-    """Return the key of an order to lead or follow."""
-    return order.state.topic, order.state.partition
+key_of_order: Final[Callable[[LeaderAndIsrPartition], Key]] = attrgetter("state.topic", "state.partition")
+"""Returns the key of an order to lead or follow."""
 
 
 def is_recreation(waiting: PartitionState, state: PartitionState) -> bool:

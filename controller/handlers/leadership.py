@@ -7,14 +7,15 @@ partitions of the round are committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 
 from msgspec.structs import replace
 
 from controller.handlers import configs
 from controller.model import elections
-from controller.model.alike import alike
+from controller.model.alike import decide_all
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, PartitionsMoved
@@ -35,6 +36,7 @@ from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.chunks import Group
 from transport.store.protocol import Create, Set, Znode
 
 log = get_logger(__name__)
@@ -57,7 +59,7 @@ def write_leadership(
     """
     tps = list(tps)
     there = yield from read_again(context, tps)
-    set_aside = set(tps).difference(there)
+    set_aside = set(tps).difference(there) if len(there) < len(tps) else set()
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         outcome = yield from attempt(name, decide(pending))
@@ -198,20 +200,26 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         states = yield from read(paths.partition_state(tp) for tp in others)
         yield from _adopt(context, others, states)
         missing = {tp: parent is None for tp, parent, state in zip(others, parents, states, strict=True) if not state}
-        steps = LeadershipSteps(context, are_new=True)
-        first_of = alike(context, partial(_first, context))
-        for tp in pending:
-            if tp in missing or tp.topic in empty:
-                choice, leadership, data = first_of(tp)
-                state = Create(paths.partition_state(tp), data)
-                parent = (Create(paths.partition(tp)),) if missing.get(tp, True) else ()
-                steps.add(tp, leadership, choice, (*parent, state))
-        refused = yield from change("create", steps)
+        created = [tp for tp in pending if tp in missing or tp.topic in empty]
+        refused = yield from change("create", _creations(context, created, missing))
         return (yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects]))
 
-    is_able = alike(context, lambda tp: bool(context.online(tp, context.assignment(tp).replicas)))
-    able = [tp for tp in tps if is_able(tp)]
-    yield from until_none_is_left("create", able, create)
+    tps = list(tps)
+    online = decide_all(context, tps, lambda tp: context.online(tp, context.assignment(tp).replicas))
+    yield from until_none_is_left("create", compress(tps, online), create)
+
+
+def _creations(
+    context: ControllerContext, tps: Sequence[TopicPartition], has_no_parent: Mapping[TopicPartition, bool]
+) -> LeadershipSteps:
+    """Return the steps that create states, with parents unless `has_no_parent` says that they exist."""
+    firsts = decide_all(context, tps, partial(_first, context))
+    groups: list[Group] = []
+    for tp, path, (_, _, data) in zip(tps, paths.partition_states(tps), firsts, strict=True):
+        parent = (Create(paths.partition(tp)),) if has_no_parent.get(tp, True) else ()
+        groups.append((*parent, Create(path, data)))
+    choices, leaderships = [choice for choice, _, _ in firsts], [leadership for _, leadership, _ in firsts]
+    return LeadershipSteps(context, tps, leaderships, choices, groups, are_new=True)
 
 
 def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -263,8 +271,8 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
     topics are read.
     """
     led = yield from read_again(context, tps)
-    is_hopeless = alike(context, partial(_is_hopeless, context))
-    hopeless = [tp.topic for tp in led if is_hopeless(tp)]
+    are_hopeless = decide_all(context, led, partial(_is_hopeless, context))
+    hopeless = [tp.topic for tp in compress(led, are_hopeless)]
     unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
     yield from elect(context, led, elections.offline, unclean=unclean)
 
@@ -291,31 +299,38 @@ def elect(
         return strategy(candidate(context, tp, context.assignment(tp).replicas, unclean))
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        choice_of = alike(context, choose, lambda tp: tp.topic in unclean)
-        steps = LeadershipSteps(context)
-        for tp in pending:
-            choice = choice_of(tp)
-            if choice is None:
-                _log_failure(context, tp)
-            else:
-                steps.add(tp, _elected(context, tp, choice), choice)
-        return steps
+        kinds = [tp.topic in unclean for tp in pending] if unclean else None
+        choices = decide_all(context, pending, choose, kinds)
+        for tp, choice in zip(pending, choices, strict=True):
+            _log_election(context, tp, choice)
+        return _steps(context, pending, choices)
 
     yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
 
 
-def _log_failure(context: ControllerContext, tp: TopicPartition) -> None:
-    replicas, isr = context.assignment(tp).replicas, context.leadership[tp].isr
-    online = context.online(tp, replicas)
-    log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
-
-
-def _elected(context: ControllerContext, tp: TopicPartition, choice: elections.Choice) -> LeaderAndIsr:
-    before = context.leadership[tp]
-    if choice.leader not in before.isr:
+def _log_election(context: ControllerContext, tp: TopicPartition, choice: elections.Choice | None) -> None:
+    isr = context.leadership[tp].isr
+    if choice is None:
+        replicas = context.assignment(tp).replicas
+        online = context.online(tp, replicas)
+        log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
+    elif choice.is_unclean:
         text = "unclean election: records that only the ISR had are lost, check the brokers that held them"
-        log.error(text, partition=str(tp), leader=choice.leader, isr=before.isr)
-    return elections.led_by(choice, before, context.epoch)
+        log.error(text, partition=str(tp), leader=choice.leader, isr=isr)
+
+
+def _steps(
+    context: ControllerContext, tps: Sequence[TopicPartition], choices: Sequence[elections.Choice | None]
+) -> LeadershipSteps:
+    """Return the steps that put choices into effect; a partition without one is left unchanged."""
+    chosen = [choice for choice in choices if choice is not None]
+    led = [tp for tp, choice in zip(tps, choices, strict=True) if choice is not None]
+    before = map(context.leadership.__getitem__, led)
+    after = [
+        elections.led_by(choice, state, context.epoch) if choice.is_change else state
+        for choice, state in zip(chosen, before, strict=True)
+    ]
+    return LeadershipSteps(context, led, after, chosen)
 
 
 def candidates(
@@ -365,13 +380,8 @@ def take_offline(
         return _shrink(context, tp, gone, is_told=tp in told)
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        choice_of = alike(context, choose, told.__contains__)
-        steps = LeadershipSteps(context)
-        for tp in pending:
-            choice, before = choice_of(tp), context.leadership[tp]
-            after = elections.next_epoch(before, context.epoch, leader=choice.leader, isr=choice.isr)
-            steps.add(tp, after if choice.is_change else before, choice)
-        return steps
+        kinds = [tp in told for tp in pending]
+        return _steps(context, pending, decide_all(context, pending, choose, kinds))
 
     yield from write_leadership(context, "shrink", [tp for tp in tps if tp in context.leadership], decide)
 

@@ -5,12 +5,12 @@ A large cluster has few combinations of replicas, leader and ISR, so a large rou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from itertools import chain
+from collections.abc import Callable, Hashable, Sequence
+from itertools import chain, repeat
 from typing import TypeVar
 
 from controller.model.context import ControllerContext
-from controller.model.known_topics import assignment_of
+from controller.model.known_topics import assignments_of
 from transport.metadata import NEVER_LED, TopicPartition
 
 T = TypeVar("T")
@@ -21,28 +21,26 @@ def singular(context: ControllerContext) -> frozenset[TopicPartition]:
     return frozenset(tp for tp, _ in chain(context.on_offline_dirs, context.waiting, context.recalled))
 
 
-def alike(
+def decide_all(
     context: ControllerContext,
+    tps: Sequence[TopicPartition],
     decide: Callable[[TopicPartition], T],
-    kind: Callable[[TopicPartition], Hashable] | None = None,
-) -> Callable[[TopicPartition], T]:
-    """Return `decide`, called once for all partitions that are alike, and of the same `kind`.
+    kinds: Sequence[Hashable] | None = None,
+) -> list[T]:
+    """Return what `decide` returns for known partitions, called once for all that are alike and of the same kind.
 
-    The decision has to follow from the replicas, the leader, the ISR, and the brokers that are alive. It is valid as
-    long as nothing is applied to the context.
+    The decision has to follow from the replicas, the leader, the ISR, and the brokers that are alive.
     """
-    leadership, topics, alone = context.leadership, context.topics, singular(context)
-    taken: dict[Hashable, T] = {}
-
-    def decided(tp: TopicPartition) -> T:
-        if tp in alone:
-            return decide(tp)
-        state, assignment = leadership.get(tp, NEVER_LED), assignment_of(topics, tp)
-        key = assignment.replicas, state.leader, state.isr, kind and kind(tp)
+    alone, taken = singular(context), dict[Hashable, T]()
+    led = [context.leadership.get(tp, NEVER_LED) for tp in tps]
+    decisions = []
+    for tp, assignment, state, kind in zip(
+        tps, assignments_of(context.topics, tps), led, kinds or repeat(None, len(tps)), strict=True
+    ):
+        key = assignment.replicas, state.leader, state.isr, kind
         try:
-            return taken[key]
+            decision = decide(tp) if tp in alone else taken[key]
         except KeyError:
             decision = taken[key] = decide(tp)
-            return decision
-
-    return decided
+        decisions.append(decision)
+    return decisions

@@ -6,9 +6,9 @@ publications are about many partitions, and a `Step` is made only where one of t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import overload
+from itertools import chain, compress
+from typing import TypeVar, overload
 
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all
@@ -21,6 +21,8 @@ from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
 from transport.store.chunks import Group
 from transport.store.protocol import Set
+
+T = TypeVar("T")
 
 
 class Batch(Sequence[Step]):
@@ -83,27 +85,28 @@ class LeadershipSteps(Batch):
     """Steps that write the next leaderships of partitions over the versions that the context holds, or the first ones.
 
     Each column has an entry for each partition: its leadership after the step, and the choice that led to it, which is
-    one object for all partitions that were decided alike. A partition whose choice changes nothing is not written. With
-    `are_new`, the replicas have no data yet.
+    one object for all partitions that were decided alike. A partition whose choice changes nothing is not written.
+    `groups` are the operations of each, by default those of its state alone. With `are_new`, the replicas have no data
+    yet.
     """
 
-    def __init__(self, context: ControllerContext, *, are_new: bool = False) -> None:
+    def __init__(
+        self,
+        context: ControllerContext,
+        tps: Sequence[TopicPartition],
+        leaderships: Sequence[LeaderAndIsr],
+        choices: Sequence[Choice],
+        groups: Sequence[Group] | None = None,
+        *,
+        are_new: bool = False,
+    ) -> None:
         super().__init__(context, ())
         self._are_new = are_new
-        self._tps: list[TopicPartition] = []
-        self._leaderships: list[LeaderAndIsr] = []
-        self._choices: list[Choice] = []
-        self._writes: list[Group] = []
+        self._tps = tuple(tps)
+        self._leaderships = leaderships
+        self._choices = choices
+        self._groups = _writes(tps, leaderships, choices) if groups is None else groups
         self._described: list[PartitionState] | None = None
-
-    def add(self, tp: TopicPartition, leadership: LeaderAndIsr, choice: Choice, writes: Group | None = None) -> None:
-        """Add the step of a partition, with `writes` if they are not of its state alone."""
-        self._tps.append(tp)
-        self._leaderships.append(leadership)
-        self._choices.append(choice)
-        if writes is None:
-            writes = (_write(tp, leadership),) if choice.is_change else ()
-        self._writes.append(writes)
 
     def __len__(self) -> int:
         return len(self._tps)
@@ -122,22 +125,19 @@ class LeadershipSteps(Batch):
         """Return some of the steps."""
         if len(indexes) == len(self):
             return self
-        part = LeadershipSteps(self._context, are_new=self._are_new)
-        part._tps = [self._tps[i] for i in indexes]
-        part._leaderships = [self._leaderships[i] for i in indexes]
-        part._choices = [self._choices[i] for i in indexes]
-        part._writes = [self._writes[i] for i in indexes]
-        return part
+        tps, choices = _selected(self._tps, indexes), _selected(self._choices, indexes)
+        leaderships, groups = _selected(self._leaderships, indexes), _selected(self._groups, indexes)
+        return LeadershipSteps(self._context, tps, leaderships, choices, groups, are_new=self._are_new)
 
     @property
     def subjects(self) -> tuple[TopicPartition, ...]:
         """The partitions."""
-        return tuple(self._tps)
+        return self._tps
 
     @property
     def groups(self) -> Sequence[Group]:
-        """The operation of each partition."""
-        return self._writes
+        """The operations of each partition."""
+        return self._groups
 
     @property
     def known(self) -> frozenset[str]:
@@ -149,41 +149,37 @@ class LeadershipSteps(Batch):
 
         A partition left without a leader goes Offline, so that its election is retried (KAFKA-14808).
         """
-        rows = zip(self._tps, self._leaderships, self._choices, strict=True)
-        written = [(tp, leadership) for tp, leadership, choice in rows if choice.is_change]
-        led = [tp for tp, leadership in written if leadership.leader != NO_LEADER]
-        leaderless = [tp for tp, leadership in written if leadership.leader == NO_LEADER]
+        is_written = [choice.is_change for choice in self._choices]
+        written = list(compress(self._tps, is_written))
+        after = list(compress(self._leaderships, is_written))
+        led = [tp for tp, leadership in zip(written, after, strict=True) if leadership.leader != NO_LEADER]
         if written:
-            yield LeadershipsWritten([tp for tp, _ in written], [leadership for _, leadership in written])
+            yield LeadershipsWritten(written, after)
         if led:
             yield PartitionsMoved(led, PartitionPhase.ONLINE)
-        if leaderless:
+        if len(led) < len(written):
+            pairs = zip(written, after, strict=True)
+            leaderless = [tp for tp, leadership in pairs if leadership.leader == NO_LEADER]
             yield PartitionsMoved(leaderless, PartitionPhase.OFFLINE)
         yield from self._replicas_gone()
 
     def _replicas_gone(self) -> Iterator[Fact]:
-        gone: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        for tp, choice in zip(self._tps, self._choices, strict=True):
-            for broker_id in choice.gone:
-                gone[broker_id].append(tp)
         phases = self._context.replica_phases
-        for broker_id, tps in gone.items():
-            yield ReplicasOfBrokerMoved(
-                broker_id, [tp for tp in tps if (tp, broker_id) in phases], ReplicaPhase.OFFLINE
-            )
+        gone = [choice.gone for choice in self._choices]
+        for broker_id in dict.fromkeys(chain.from_iterable(dict.fromkeys(gone))):
+            tps = [tp for tp, brokers in zip(self._tps, gone, strict=True) if broker_id in brokers]
+            yield ReplicasOfBrokerMoved(broker_id, phases.those_on(broker_id, tps), ReplicaPhase.OFFLINE)
 
     def publications(self) -> Iterator[Publication]:
         """Yield LeaderAndIsr for the recipients of each choice, the metadata for every broker, and StopReplica."""
         states = self.states()
-        both = list(zip(states, self._choices, strict=True))
-        told = [(state, choice.recipients) for state, choice in both if choice.recipients]
-        if told:
-            recipients = [recipients for _, recipients in told]
-            yield TellLeaderships(recipients, [state for state, _ in told], self._are_new)
-        news = [state for state, choice in both if choice.is_news]
+        recipients = [choice.recipients for choice in self._choices]
+        if any(recipients):
+            yield TellLeaderships(list(filter(None, recipients)), list(compress(states, recipients)), self._are_new)
+        news = tuple(compress(states, [choice.is_news for choice in self._choices]))
         if news:
-            yield TellMetadata(None, tuple(news))
-        for state, choice in both:
+            yield TellMetadata(None, news)
+        for state, choice in zip(states, self._choices, strict=True):
             if choice.stopped:
                 yield TellStopReplica(choice.stopped, _stop(state))
 
@@ -194,9 +190,22 @@ class LeadershipSteps(Batch):
         return self._described
 
 
-def _write(tp: TopicPartition, leadership: LeaderAndIsr) -> Set:
-    data = formats.encode_partition_state(leadership)
-    return Set(paths.partition_state(tp), data, leadership.partition_epoch - 1)
+def _writes(
+    tps: Sequence[TopicPartition], leaderships: Sequence[LeaderAndIsr], choices: Sequence[Choice]
+) -> list[Group]:
+    encode = formats.encode_partition_state
+    rows = zip(paths.partition_states(tps), leaderships, choices, strict=True)
+    return [
+        (Set(path, encode(after), after.partition_epoch - 1),) if choice.is_change else ()
+        for path, after, choice in rows
+    ]
+
+
+def _selected(column: Sequence[T], indexes: Sequence[int]) -> Sequence[T]:
+    """Return some of a column's entries, in order."""
+    if indexes and indexes[-1] - indexes[0] == len(indexes) - 1:
+        return column[indexes[0] : indexes[-1] + 1]
+    return [column[i] for i in indexes]
 
 
 def _stop(state: PartitionState) -> StopReplicaPartition:

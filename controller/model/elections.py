@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from attrs import frozen
-from msgspec.structs import replace
 
 from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
@@ -57,6 +56,9 @@ class Choice:
     is_news: bool = True
     """Whether brokers' metadata is another than before."""
 
+    is_unclean: bool = False
+    """Whether the leader was not in the ISR, so that committed records may be lost."""
+
 
 @frozen
 class Elected:
@@ -92,7 +94,7 @@ def offline(candidate: Candidate) -> Choice | None:
         return Choice(leader, isr, candidate.online)
     lasting = tuple(r for r in candidate.online if r not in candidate.recalled)
     if candidate.allow_unclean and lasting:
-        return Choice(lasting[0], lasting[:1], candidate.online)
+        return Choice(lasting[0], lasting[:1], candidate.online, is_unclean=True)
     return None
 
 
@@ -140,15 +142,14 @@ def elect(candidates: Iterable[Candidate], strategy: Strategy, controller_epoch:
 
 def _elected(candidate: Candidate, choice: Choice, controller_epoch: int) -> Elected:
     leadership = led_by(choice, candidate.leadership, controller_epoch)
-    return Elected(candidate.tp, leadership, choice.recipients, choice.leader not in candidate.leadership.isr)
+    return Elected(candidate.tp, leadership, choice.recipients, choice.is_unclean)
 
 
 def led_by(choice: Choice, current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
-    """Return the leadership after an election, which `current` precedes."""
-    leadership = next_epoch(current, controller_epoch, leader=choice.leader, isr=choice.isr)
-    if choice.leader in current.isr:
-        return leadership
-    return replace(leadership, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    """Return the leadership that follows `current` once a leader, or none, has been chosen."""
+    recovery = LeaderRecoveryState.RECOVERING if choice.is_unclean else current.leader_recovery_state
+    epoch, version = current.leader_epoch + 1, current.partition_epoch + 1
+    return LeaderAndIsr(choice.leader, epoch, choice.isr, version, controller_epoch, recovery)
 
 
 def initial(online: tuple[int, ...], controller_epoch: int) -> LeaderAndIsr | None:

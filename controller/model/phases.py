@@ -12,7 +12,7 @@ from typing import Final, TypeVar, overload
 from attrs import define, field
 
 from controller.model.facts import Replica
-from controller.model.known_topics import KnownTopic, assignment_of
+from controller.model.known_topics import KnownTopic, assignment_of, assignments_of
 from controller.model.state_machines import (
     PARTITION_TRANSITIONS,
     REPLICA_TRANSITIONS,
@@ -106,6 +106,11 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
 
     def __len__(self) -> int:
         return sum(phase is not None for phase, _ in self._rows.values())
+
+    def of_all(self, tps: Iterable[TopicPartition]) -> list[PartitionPhase | None]:
+        """Return the state of each of many partitions, None for one that has none."""
+        rows = self._rows
+        return [rows.get(tp, NO_ROW)[0] for tp in tps]
 
     def those_in(self, phases: Collection[PartitionPhase]) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
@@ -229,6 +234,14 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
             return False
         self._set(replica, None if to is ReplicaPhase.NON_EXISTENT else to)
         return True
+
+    def those_on(self, broker_id: int, tps: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Return those of the partitions whose replica on a broker has a state."""
+        kinds = {self._rows.get(tp, NO_ROW)[1] for tp in tps}
+        if self._phases.others or any(not phases or None in phases for phases in kinds):
+            return [tp for tp in tps if (tp, broker_id) in self]
+        of_all = assignments_of(self._phases.topics, tps)
+        return [tp for tp, assignment in zip(tps, of_all, strict=True) if broker_id in assignment.replicas]
 
     def move_all(self, broker_id: int, tps: Sequence[TopicPartition], to: ReplicaPhase) -> bool:
         """Let a broker's replicas enter a state; return False, and change nothing, if the table forbids it to one."""

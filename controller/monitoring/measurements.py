@@ -61,9 +61,9 @@ class Measurements(Instrument):
         """Note the changes, and count elections of leaders outside the ISR."""
         if self.partitions is None:
             return
-        self.partitions.note(application.facts())
+        self.partitions.note(application.facts)
         if application.zxid is not None:
-            written = leaderships_in(application.facts())
+            written = leaderships_in(application.facts)
             self.unclean_elections += sum(_is_unclean(context, tp, leadership) for tp, leadership in written)
 
     def session_changed(self, event: StoreEvent) -> None:

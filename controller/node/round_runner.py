@@ -125,9 +125,10 @@ class RoundRunner:
 
     def apply(self, name: str, steps: Batch, zxid: int | None = None) -> None:
         """Apply the steps of a round that were committed, or that write nothing."""
-        self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
+        facts = tuple(steps.facts())
+        self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps, facts))
         apply = self.context.apply
-        for fact in steps.facts():
+        for fact in facts:
             apply(fact)
             if isinstance(fact, (BrokerRegistered, BrokerGone)):
                 self.channels.follow(fact)

@@ -7,7 +7,7 @@ An id is the controller epoch and a sequence number within it ("7-1234"): 7-0 is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -97,7 +97,7 @@ class EventLog(Instrument):
 
     def applying(self, context: ControllerContext, application: Application) -> None:
         """Count the changes of an application."""
-        applied = list(application.facts())
+        applied = application.facts
         self._changes.update(_counts(context, applied))
         for name, broker_id in _brokers(applied):
             self._brokers.setdefault(name, []).append(broker_id)
@@ -109,7 +109,7 @@ class EventLog(Instrument):
         structlog.contextvars.bind_contextvars(event_id=self.event_id, during=name)
 
 
-def _brokers(applied: list[Fact]) -> Iterator[tuple[str, int]]:
+def _brokers(applied: Sequence[Fact]) -> Iterator[tuple[str, int]]:
     if _BROKERS.isdisjoint(map(type, applied)):
         return
     for fact in applied:
@@ -122,14 +122,15 @@ def _brokers(applied: list[Fact]) -> Iterator[tuple[str, int]]:
                 pass
 
 
-def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
+def _counts(context: ControllerContext, applied: Sequence[Fact]) -> Counter[str]:
     kinds = Counter(map(type, applied))
     counts = Counter(
         {_FACTS.get(kind) or words(kind).replace(" ", "_"): n for kind, n in kinds.items() if kind not in _TOLD_APART}
     )
     counts.update(_leadership_counts(context, applied))
-    known = context.partition_phases
-    counts.update(_PHASES[phase] for tp, phase in _last_phases(applied).items() if known.get(tp) is not phase)
+    last = _last_phases(applied)
+    known = context.partition_phases.of_all(last)
+    counts.update(_PHASES[phase] for phase, before in zip(last.values(), known, strict=True) if before is not phase)
     for fact in applied if facts.PartitionsFound in kinds else ():
         if isinstance(fact, facts.PartitionsFound):
             counts.update(_found_counts(fact))

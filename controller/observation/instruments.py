@@ -27,14 +27,12 @@ class Application:
     round: str
     zxid: int | None
     steps: Batch
-
-    def facts(self) -> Iterator[Fact]:
-        """Yield the facts in the order in which they are applied; some are about many partitions."""
-        yield from self.steps.facts()
+    facts: Sequence[Fact]
+    """In the order in which they are applied; some are about many partitions."""
 
     def single_facts(self) -> Iterator[Fact]:
         """Yield a fact about each partition and replica."""
-        for fact in self.facts():
+        for fact in self.facts:
             if isinstance(fact, ManyFacts):
                 yield from fact.each()
             else:

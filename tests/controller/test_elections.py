@@ -70,10 +70,10 @@ def test_who_is_elected(strategy: Strategy, replicas: Ids, isr: Ids, live: Ids, 
 
 # (assignment, ISR, live) -> what an election chooses that may be unclean
 UNCLEAN: list[tuple[str, Ids, Ids, Ids, Choice | None]] = [
-    ("last ISR member dead", (2, 4), (2,), (4,), Choice(4, (4,), (4,))),
+    ("last ISR member dead", (2, 4), (2,), (4,), Choice(4, (4,), (4,), is_unclean=True)),
     ("a live ISR member goes first all the same", (2, 4), (4,), (2, 4), Choice(4, (4,), (2, 4))),
     ("nobody is alive", (2, 4), (2,), (), None),
-    ("all members lost their disks", (1, 2, 3), (), (3, 2), Choice(2, (2,), (2, 3))),
+    ("all members lost their disks", (1, 2, 3), (), (3, 2), Choice(2, (2,), (2, 3), is_unclean=True)),
 ]
 
 

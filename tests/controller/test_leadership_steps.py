@@ -220,6 +220,6 @@ def test_an_illegal_transition_of_one_partition_does_not_stop_the_others() -> No
 @pytest.mark.parametrize("index", [2, -3])
 def test_there_is_no_step_beyond_the_last(index: int) -> None:
     context = ControllerContext(ENDPOINT, 7, 3)
-    steps = LeadershipSteps(context)
+    steps = LeadershipSteps(context, (), (), ())
     with pytest.raises(IndexError):
         steps[index]
