@@ -15,6 +15,7 @@ from broker.reference.epochs import LeaderEpochs
 from broker.reference.log_dir import MAX_NAME, deleted_name
 from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.logs import RECORD_OVERHEAD_BYTES, check_topic_name
+from transport.kafka.volume import Volume
 from transport.messages import Record
 from transport.metadata import TopicPartition
 
@@ -198,6 +199,10 @@ class Disk:
     def directories(self) -> dict[str, bool]:
         """Return the log directories, and whether each can be used."""
         return {_path(directory): directory not in self._failed for directory in range(DIRECTORIES)}
+
+    def volume(self, path: str) -> Volume:  # noqa: ARG002  as `Logs` has it
+        """Return nothing: a simulated disk never fills up."""
+        return Volume()
 
     def partitions(self) -> Collection[TopicPartition]:
         """Return the partitions that have a log."""

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
+from shutil import disk_usage
 from typing import Final, Protocol
 
 import trio
@@ -14,6 +15,7 @@ import trio
 from broker.meta_properties import FILE_NAME
 from broker.reference.log import Log
 from broker.reference.log_dir import LogDir
+from transport.kafka.volume import Volume
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 
@@ -94,6 +96,14 @@ class LogDirs:
     def directories(self) -> dict[str, bool]:
         """Return the directories in configured order, and whether each can be used."""
         return {str(path): path in self._usable for path in self._paths}
+
+    def volume(self, path: str) -> Volume:
+        """Return the size of the file system of a log directory; nothing is known of one that is gone."""
+        try:
+            found = disk_usage(path)
+        except OSError:
+            return Volume()
+        return Volume(found.total, found.free)
 
     def partitions(self) -> Collection[TopicPartition]:
         """Return the partitions that have a log, even if it is offline."""

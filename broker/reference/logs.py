@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from transport.errors import ApiError, ErrorCode
+from transport.kafka.volume import Volume
 from transport.messages import Record
 from transport.metadata import TopicPartition
 
@@ -72,6 +73,9 @@ class Logs(Protocol):
 
     def directories(self) -> Mapping[str, bool]:
         """Return the log directories in configured order, and whether each can be used."""
+
+    def volume(self, path: str) -> Volume:
+        """Return the size of the file system of a log directory, as far as it is known."""
 
     def partitions(self) -> Collection[TopicPartition]:
         """Return the partitions that have a log."""

@@ -221,10 +221,14 @@ def describe_log_dirs(
         described = None if path is None else _describe(logs, replicas.get(tp), tp)
         if path is not None and described is not None:
             held[path].append(described)
-    return tuple(
-        LogDir(path, ErrorCode.NONE if is_usable else ErrorCode.KAFKA_STORAGE_ERROR, tuple(held[path]))
-        for path, is_usable in usable.items()
-    )
+    return tuple(_directory(logs, path, tuple(held[path]), is_usable=is_usable) for path, is_usable in usable.items())
+
+
+def _directory(logs: Logs, path: str, held: tuple[LogDirReplica, ...], *, is_usable: bool) -> LogDir:
+    if not is_usable:
+        return LogDir(path, ErrorCode.KAFKA_STORAGE_ERROR, held)
+    volume = logs.volume(path)
+    return LogDir(path, ErrorCode.NONE, held, volume.total, volume.usable)
 
 
 def _describe(logs: Logs, replica: Replica | None, tp: TopicPartition) -> LogDirReplica | None:

@@ -70,7 +70,8 @@ async def _ask_ours(
 ) -> BrokerLogDirs:
     opening = open_connection(network, broker.host, broker.port, client_id="admin", connect_timeout=seconds)
     async with opening as connection:
-        return BrokerLogDirs((await connection.call(request, timeout=seconds)).log_dirs)
+        told = (await connection.call(request, timeout=seconds)).log_dirs
+        return BrokerLogDirs(told, volumes={one.path: Volume(one.total, one.usable) for one in told})
 
 
 async def _ask_kafkas(

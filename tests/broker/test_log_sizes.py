@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import disk_usage
 
 import pytest
 
@@ -14,7 +15,7 @@ from simulator.disk import Disk
 from tests.broker.cluster import running_cluster, state_of, until
 from tests.simulation.disks import Notes
 from transport.errors import ErrorCode
-from transport.messages import DescribeLogDirsRequest, FetchPartition, FetchResult, LogDirReplica, Record
+from transport.messages import UNKNOWN, DescribeLogDirsRequest, FetchPartition, FetchResult, LogDirReplica, Record
 from transport.metadata import TopicPartition
 
 T0, T1, T2, T3 = (TopicPartition("t", number) for number in range(4))
@@ -102,3 +103,10 @@ async def test_a_broker_answers_over_the_wire(tmp_path: Path) -> None:
             [replica] = log_dir.replicas
             assert (replica.partition, replica.topic_id, replica.log_end_offset) == (0, "id-of-t", 2)
             assert replica.size == (cluster.log_dir(broker_id) / "t-0" / "records.log").stat().st_size
+
+
+def test_the_file_system_of_a_directory_is_told_and_not_that_of_a_failed_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("no directory")
+    failed, well = describe_log_dirs(LogDirs([tmp_path / "a", tmp_path / "b"]), {}, None)
+    assert (failed.total, failed.usable) == (UNKNOWN, UNKNOWN)
+    assert well.total == disk_usage(tmp_path).total > well.usable > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from shutil import disk_usage
 
 import pytest
 
@@ -92,7 +93,9 @@ async def test_klamms_brokers_tell_of_their_logs(klamm: Shell) -> None:
     assert logs[1][0]["bytes"] > logs[3][0]["bytes"] == 0
     table = (await klamm(*DESCRIBE, "--broker-list", "1")).splitlines()
     assert table[0].split() == ["broker", "directory", "logs", "size", "future", "logs", "total", "free", "error"]
-    assert (len(table), table[2].split()[2], "unknown" in table[2]) == (3, "2", True)
+    assert (len(table), table[2].split()[2], "unknown" in table[2]) == (3, "2", False)
+    [directory] = json.loads(await klamm(*DESCRIBE, "--broker-list", "1", "-o", "json"))[0]["log_dirs"]
+    assert directory["total_bytes"] == disk_usage(directory["path"]).total > directory["usable_bytes"] > 0
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ APIS: Final[tuple[Api, ...]] = (
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=2),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse),
     Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse),
-    Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse),
+    Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=1),
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, max_version=1),
     Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=1),
     Api(44, "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from transport.errors import ErrorCode
 from transport.messages.common import Message, Request
+from transport.messages.reassignments import UNKNOWN
 from transport.metadata import OfPartition, TopicPartition
 
 
@@ -19,11 +20,17 @@ class LogDirReplica(OfPartition, Message, frozen=True):
 
 
 class LogDir(Message, frozen=True):
-    """A log directory. A failed one has an error and no replicas."""
+    """A log directory. A failed one has an error and no replicas.
+
+    `total` and `usable` are the bytes that its file system has, and those that are free for the broker; UNKNOWN if it
+    does not tell (KIP-827).
+    """
 
     path: str
     error: ErrorCode
     replicas: tuple[LogDirReplica, ...]
+    total: int = UNKNOWN
+    usable: int = UNKNOWN
 
 
 class DescribeLogDirsResponse(Message, frozen=True):
