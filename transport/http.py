@@ -1,12 +1,14 @@
-"""An HTTP/1.1 server for probes and scrapers: GET and HEAD, one request per connection. h11 speaks the protocol.
+"""An HTTP/1.1 server for probes, scrapers and browsers: GET and HEAD, one request per connection. h11 speaks it.
 
 Strangers can reach it, so everything is bounded: a client gets `REQUEST_SECONDS` to send a head of about
-`MAX_HEAD_BYTES` and `RESPONSE_SECONDS` to take the response, and `MAX_CLIENTS` are served at a time.
+`MAX_HEAD_BYTES` and `RESPONSE_SECONDS` to take the response, or each piece of a stream, and `MAX_CLIENTS` are served at
+a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -21,9 +23,14 @@ MAX_HEAD_BYTES: Final = 8192
 MAX_CLIENTS: Final = 32
 REQUEST_SECONDS: Final = 5.0
 RESPONSE_SECONDS: Final = 30.0
+PIECE_SECONDS: Final = 10.0
+"""The time for a client to take a piece of a stream; a slower one is sent away."""
+
 CHUNK_BYTES: Final = 4096
 
 TEXT: Final = "text/plain; charset=utf-8"
+
+Headers = tuple[tuple[str, str], ...]
 
 
 @frozen
@@ -33,10 +40,24 @@ class Page:
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
     content_type: str = TEXT
+    headers: Headers = ()
 
 
-Pages = Callable[[str], Page]
-"""Returns the page at a path. If it raises, only that request goes unanswered."""
+Send = Callable[[bytes], Awaitable[None]]
+
+
+@frozen
+class Stream:
+    """Content that is sent piece by piece: `write` is called with what sends a piece, and cancelled with the client."""
+
+    write: Callable[[Send], Awaitable[None]]
+    content_type: str
+    headers: Headers = ()
+    status: HTTPStatus = HTTPStatus.OK
+
+
+Pages = Callable[[str], Page | Stream]
+"""Returns what is at a path. If it raises, only that request goes unanswered."""
 
 
 async def serve_http(
@@ -60,27 +81,30 @@ async def _answer(pages: Pages, slots: trio.CapacityLimiter, stream: trio.abc.St
         slots.acquire_nowait()
     except trio.WouldBlock:
         return  # which closes the connection
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
     try:
-        response = await _respond(pages, stream)
+        content, with_body = await _content(connection, pages, stream)
+        if isinstance(content, Stream) and with_body:
+            await _send_pieces(connection, content, stream)
+            return
         with trio.move_on_after(RESPONSE_SECONDS):
-            await stream.send_all(response)
+            await stream.send_all(_pack(connection, content, with_body=with_body))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the client is gone
     finally:
         slots.release()
 
 
-async def _respond(pages: Pages, stream: trio.abc.Stream) -> bytes:
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+async def _content(connection: h11.Connection, pages: Pages, stream: trio.abc.Stream) -> tuple[Page | Stream, bool]:
+    """Return what a request is answered with, and whether its body is wanted."""
     try:
         with trio.fail_after(REQUEST_SECONDS):
             request = await _receive(connection, stream)
     except trio.TooSlowError:
-        return _pack(connection, _error(HTTPStatus.REQUEST_TIMEOUT))
+        return _error(HTTPStatus.REQUEST_TIMEOUT), True
     except h11.RemoteProtocolError as fault:
-        return _pack(connection, _error(HTTPStatus(fault.error_status_hint)))
-    page = pages(request.target.decode("ascii").partition("?")[0])
-    return _pack(connection, page, with_body=request.method == b"GET")
+        return _error(HTTPStatus(fault.error_status_hint)), True
+    return pages(request.target.decode("ascii").partition("?")[0]), request.method == b"GET"
 
 
 async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Request:
@@ -98,6 +122,32 @@ async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.R
     return event
 
 
+async def _send_pieces(connection: h11.Connection, content: Stream, stream: trio.abc.Stream) -> None:
+    """Send a stream until it ends, or until its client goes away or is too slow for a piece."""
+    async with trio.open_nursery() as nursery:
+
+        async def send(piece: h11.Event) -> None:
+            try:
+                with trio.fail_after(PIECE_SECONDS):
+                    await stream.send_all(connection.send(piece) or b"")
+            except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
+                nursery.cancel_scope.cancel()
+                await trio.lowlevel.checkpoint()
+
+        nursery.start_soon(_until_gone, stream, nursery.cancel_scope)
+        await send(_head(content))
+        await content.write(lambda piece: send(h11.Data(data=piece)))
+        await send(h11.EndOfMessage())
+        nursery.cancel_scope.cancel()
+
+
+async def _until_gone(stream: trio.abc.Stream, scope: trio.CancelScope) -> None:
+    """Cancel when the client closes the connection, or says more than its request."""
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await stream.receive_some(CHUNK_BYTES)
+    scope.cancel()
+
+
 def _error(status: HTTPStatus) -> Page:
     return Page(f"{status.value} {status.phrase}\n".encode(), status)
 
@@ -107,13 +157,20 @@ def not_found(known: Iterable[str]) -> Page:
     return Page(f"not found: try {', '.join(known)}\n".encode(), HTTPStatus.NOT_FOUND)
 
 
-def _pack(connection: h11.Connection, page: Page, *, with_body: bool = True) -> bytes:
+def _head(content: Page | Stream, *more: tuple[str, str]) -> h11.Response:
     headers = [
-        ("Content-Type", page.content_type),
-        ("Content-Length", str(len(page.body))),
+        ("Content-Type", content.content_type),
+        *more,
         ("Cache-Control", "no-store"),
         ("Connection", "close"),
+        *content.headers,
     ]
-    head = h11.Response(status_code=page.status, headers=headers, reason=page.status.phrase)
-    body = [h11.Data(data=page.body)] if with_body else []
-    return b"".join(connection.send(event) or b"" for event in (head, *body, h11.EndOfMessage()))
+    return h11.Response(status_code=content.status, headers=headers, reason=content.status.phrase)
+
+
+def _pack(connection: h11.Connection, content: Page | Stream, *, with_body: bool = True) -> bytes:
+    """Return a whole response; that to HEAD has the head alone."""
+    body = content.body if isinstance(content, Page) and with_body else b""
+    length = (("Content-Length", str(len(content.body))),) if isinstance(content, Page) else ()
+    parts = [_head(content, *length), *([h11.Data(data=body)] if body else []), h11.EndOfMessage()]
+    return b"".join(connection.send(event) or b"" for event in parts)

@@ -1,4 +1,4 @@
-"""The pages for probes and scrapers, and the answers to other clients."""
+"""The pages for probes, scrapers and browsers, and the answers to other clients."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from http import HTTPStatus
 import pytest
 import trio
 from attrs import define, field
-from trio.testing import memory_stream_pair
+from trio.testing import MemorySendStream, memory_stream_pair
 
-from transport.http import MAX_CLIENTS, MAX_HEAD_BYTES, Page, not_found, serve_http
+from transport.http import MAX_CLIENTS, MAX_HEAD_BYTES, PIECE_SECONDS, Page, Send, Stream, not_found, serve_http
 from transport.network import StreamHandler
 
 PAGES = {"/metrics": Page(b"up 1\n")}
@@ -149,3 +149,84 @@ async def test_a_client_that_goes_away_costs_nobody_else(nursery: trio.Nursery) 
     await gone.send_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
     await gone.aclose()
     assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")) == HTTPStatus.OK
+
+
+# --- streams ----------------------------------------------------------------------------------------------------
+
+
+@define
+class Clock:
+    """What goes on without end: a piece each second."""
+
+    told: list[bytes] = field(factory=list, init=False)
+    is_over: trio.Event = field(factory=trio.Event, init=False)
+
+    async def write(self, send: Send) -> None:
+        try:
+            while True:
+                piece = b"tick %d\n" % len(self.told)
+                await send(piece)
+                self.told.append(piece)
+                await trio.sleep(1)
+        finally:
+            self.is_over.set()
+
+
+@pytest.fixture
+async def clock(nursery: trio.Nursery, autojump_clock: object) -> tuple[OneListener, Clock]:  # noqa: ARG001
+    going, network = Clock(), OneListener()
+    stream = Stream(going.write, "text/event-stream", (("X-Own", "yes"),))
+    await nursery.start(partial(serve_http, network, lambda _: stream, "127.0.0.1", 80))
+    return network, going
+
+
+async def test_a_stream_comes_piece_by_piece(nursery: trio.Nursery, clock: tuple[OneListener, Clock]) -> None:
+    network, _ = clock
+    stream = await connect(nursery, network)
+    await stream.send_all(b"GET /events HTTP/1.1\r\nHost: here\r\n\r\n")
+    received = b""
+    while b"tick 2" not in received:
+        received += await stream.receive_some(65536)
+    head, _, body = received.decode().partition("\r\n\r\n")
+    assert head.split("\r\n")[0] == "HTTP/1.1 200 OK"
+    assert "Content-Length" not in head
+    assert "X-Own: yes" in head
+    assert body == "".join(f"7\r\ntick {n}\n\r\n" for n in range(3))
+
+
+async def test_head_of_a_stream_ends_at_once(nursery: trio.Nursery, clock: tuple[OneListener, Clock]) -> None:
+    network, going = clock
+    response = await ask(nursery, network, b"HEAD /events HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert status(response) == HTTPStatus.OK
+    assert response.endswith("\r\n\r\n")
+    assert going.told == []
+
+
+@pytest.mark.parametrize("leaves", ["goes away", "says more"])
+async def test_a_stream_ends_with_its_client(
+    leaves: str, nursery: trio.Nursery, clock: tuple[OneListener, Clock]
+) -> None:
+    network, going = clock
+    stream = await connect(nursery, network)
+    await stream.send_all(b"GET /events HTTP/1.1\r\nHost: here\r\n\r\n")
+    await stream.receive_some(65536)
+    await (stream.aclose() if leaves == "goes away" else stream.send_all(b"more"))
+    await trio.testing.wait_all_tasks_blocked()
+    assert going.is_over.is_set()
+
+
+async def test_a_client_that_takes_nothing_is_sent_away(
+    nursery: trio.Nursery, clock: tuple[OneListener, Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, going = clock
+    stream = await connect(nursery, network)
+    await stream.send_all(b"GET /events HTTP/1.1\r\nHost: here\r\n\r\n")
+    await stream.receive_some(65536)
+    began = trio.current_time()
+    monkeypatch.setattr(MemorySendStream, "send_all", takes_nothing)
+    await going.is_over.wait()
+    assert PIECE_SECONDS <= trio.current_time() - began <= PIECE_SECONDS + 1
+
+
+async def takes_nothing(_stream: object, _data: bytes) -> None:
+    await trio.sleep_forever()
