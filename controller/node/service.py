@@ -39,6 +39,7 @@ from controller.node.store_changes import StoreChanges
 from controller.node.waiting_requests import WaitingRequests
 from controller.node.watches import LOOKS
 from controller.observation.commit_trace import CommitTrace
+from controller.observation.decisions import Decisions
 from controller.observation.event_log import EventLog
 from controller.observation.instruments import Instrument, Instruments
 from controller.observation.observer import Observer
@@ -82,6 +83,7 @@ class ControllerService:
     metrics_port: int | None = field(default=None, init=False)
     """The port of the monitoring endpoint; None while there is none."""
 
+    decisions: Decisions = field(init=False)
     node: Node | None = field(default=None, init=False)
     """The controller as brokers of Apache Kafka are told of it; None if the brokers are ours."""
 
@@ -93,7 +95,7 @@ class ControllerService:
     _candidacy: Candidacy = field(init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
     _requests: WaitingRequests = field(init=False)
-    _event_log: EventLog = field(factory=EventLog, init=False)
+    _event_log: EventLog = field(init=False)
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
@@ -104,6 +106,8 @@ class ControllerService:
     _alarms: PendingAlarms = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.decisions = Decisions(self.host.now_ms)
+        self._event_log = EventLog(self.decisions)
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
         self._requests = WaitingRequests(self._queue)

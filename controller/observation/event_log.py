@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -19,7 +20,9 @@ from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, leaderships_in, words
 from controller.model.state_machines import PartitionPhase
+from controller.observation.decisions import MAX_EXAMPLES, Decision, Decisions, Example, examples_of
 from controller.observation.instruments import Application, Instrument
+from transport.host import Host
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 
@@ -52,16 +55,20 @@ _FACTS: Final = {
 
 @define
 class EventLog(Instrument):
-    """Numbers events and summarizes what they change."""
+    """Numbers events, summarizes what they change, and keeps the latest summaries."""
 
+    decisions: Decisions = field(factory=lambda: Decisions(Host().now_ms))
     event_id: str = field(default="0-0", init=False)
     """The id of the current event, or of the last one processed."""
 
+    _name: str = field(default="", init=False)
+    _cause: str | None = field(default=None, init=False)
     _epoch: int = field(default=0, init=False)
     _sequence: int = field(default=0, init=False)
     _queued_seconds: float = field(default=0.0, init=False)
     _changes: Counter[str] = field(factory=Counter, init=False)
     _brokers: dict[str, list[int]] = field(factory=dict, init=False)
+    _examples: list[Example] = field(factory=list, init=False)
     _causes: dict[ControllerEvent, str] = field(factory=dict, init=False)
     """The id of the event that caused each waiting follow-up; cleared when the office ends."""
 
@@ -69,11 +76,11 @@ class EventLog(Instrument):
         """Assign the event its id."""
         self._sequence += 1
         self._queued_seconds = queued_seconds
-        self._changes, self._brokers = Counter(), {}
+        self._changes, self._brokers, self._examples = Counter(), {}, []
         self._bind(event.name)
-        cause = self._causes.pop(event, None)
-        if cause is not None:
-            structlog.contextvars.bind_contextvars(caused_by=cause)
+        self._cause = self._causes.pop(event, None)
+        if self._cause is not None:
+            structlog.contextvars.bind_contextvars(caused_by=self._cause)
 
     def calls_for(self, event: ControllerEvent) -> None:
         """Record that the current event causes another one."""
@@ -92,7 +99,9 @@ class EventLog(Instrument):
         """Log what the event changed, if anything."""
         if self._changes or self._brokers:
             times = {"seconds": round(seconds, 6), "queued_seconds": round(self._queued_seconds, 6)}
-            log.info("changed", **self._brokers, **dict(sorted(self._changes.items())), **times)
+            changes = dict(sorted(self._changes.items()))
+            log.info("changed", **self._brokers, **changes, **times)
+            self.decisions.add(self._decision(seconds, changes))
         structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
 
     def applying(self, context: ControllerContext, application: Application) -> None:
@@ -103,8 +112,15 @@ class EventLog(Instrument):
             self._brokers.setdefault(name, []).append(broker_id)
         if application.zxid is not None:
             self._changes["commits"] += 1
+        if len(self._examples) < MAX_EXAMPLES:
+            self._examples += islice(examples_of(context, application, applied), MAX_EXAMPLES - len(self._examples))
+
+    def _decision(self, seconds: float, changes: dict[str, int]) -> Decision:
+        at, examples = self.decisions.now_ms(), tuple(self._examples)
+        return Decision(self.event_id, self._name, at, seconds, self._cause, self._brokers, changes, examples)
 
     def _bind(self, name: str) -> None:
+        self._name = name
         self.event_id = f"{self._epoch}-{self._sequence}"
         structlog.contextvars.bind_contextvars(event_id=self.event_id, during=name)
 
