@@ -11,7 +11,7 @@ from attrs import frozen
 
 MISSING = "no Chromium to open the page in: apt-get install chromium (or google-chrome)"
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
+FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -45,7 +45,7 @@ def opened(page: bytes, folder: Path, width: int = 1280) -> Opened:
     assert binary is not None, MISSING
     file = folder / "page.html"
     file.write_bytes(page)
-    command = [binary, *_FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", "--dump-dom"]
+    command = [binary, *FLAGS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},900", "--dump-dom"]
     done = subprocess.run([*command, file.as_uri()], capture_output=True, text=True, timeout=120, check=True)
     return Opened(done.stdout, _CONSOLE.findall(done.stderr))
 
