@@ -47,7 +47,9 @@ class ControllerConfig(ServiceSettings):
     state_change_log: str | None = setting(
         None, "A file that gets a line with the cause for each change of a partition or replica."
     )
-    metrics_host: str = setting("127.0.0.1", "The address that serves /metrics, /healthz and /readyz.")
+    metrics_host: str = setting(
+        "127.0.0.1", "The address that serves a page for browsers, /metrics, /healthz and /readyz."
+    )
     metrics_port: int | None = setting(
         None, "The port of these pages, 0 for any free port; unset, they are not served.", at_most=65_535
     )

@@ -56,13 +56,14 @@ def describe_reassignments(
     keys = going_on if wanted is None else [key for key in dict.fromkeys(wanted) if key in going_on]
     known = MoveTracker()
     known.follow(moves_of(context, [going_on[key] for key in keys]), now=0.0)
-    described = [_describe(context, going_on[key]) for key in keys]
+    described = [describe_move(context, going_on[key]) for key in keys]
     return DescribeReassignmentsResponse(
         tuple(replace(each, waits_for=waits_for(each, known.copies(each.tp, now=0.0))) for each in described)
     )
 
 
-def _describe(context: ControllerContext, tp: TopicPartition) -> ReassignmentDescription:
+def describe_move(context: ControllerContext, tp: TopicPartition) -> ReassignmentDescription:
+    """Describe the reassignment of a partition that is being reassigned."""
     assignment, identity = context.assignment(tp), context.reassigning[tp]
     led = context.leadership.get(tp, NEVER_LED)
     return ReassignmentDescription(

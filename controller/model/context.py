@@ -127,6 +127,10 @@ class ControllerContext:
         """Return the ids of the brokers that replicas are assigned to, alive or not."""
         return self._held.brokers()
 
+    def replica_counts(self) -> dict[int, int]:
+        """Return the number of replicas assigned to each broker, alive or not, except of topics being deleted."""
+        return self._held.sizes()
+
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
         """Return whether a replica can lead: it can follow, and its broker is not shutting down."""
         return broker_id not in self.shutting_down and self.is_served(tp, broker_id)

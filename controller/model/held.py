@@ -62,6 +62,10 @@ class HeldPartitions:
         """Return the ids of the brokers that hold partitions, sorted."""
         return sorted(broker_id for broker_id in self._by_broker if self.on(broker_id))
 
+    def sizes(self) -> dict[int, int]:
+        """Return the number of partitions of each broker that holds some."""
+        return {broker_id: len(self.on(broker_id)) for broker_id in self.brokers()}
+
     def _of(self, broker_id: int) -> _Held:
         held = self._by_broker.get(broker_id)
         if held is None:

@@ -1,4 +1,4 @@
-"""The HTTP pages of a controller for probes and scrapers: /metrics, /healthz and /readyz."""
+"""The HTTP pages of a controller: / for browsers, /metrics for scrapers, /healthz and /readyz for probes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Final
 import trio
 
 from controller.monitoring.measurements import Measurements
+from controller.monitoring.page.assets import HEADERS, assets
+from controller.monitoring.page.broadcast import Broadcast
+from controller.monitoring.page.snapshot import Snapshots
 from controller.node.service import ControllerService
-from transport.http import Page, Pages, not_found, serve_http
+from transport.http import Page, Pages, Stream, not_found, serve_http
 from transport.network import Network
 
 
@@ -30,8 +33,12 @@ async def monitored(service: ControllerService, measurements: Measurements, netw
     if config.metrics_port is None:
         yield
         return
-    serving = partial(serve_http, network, pages_of(service, measurements), config.metrics_host, config.metrics_port)
+    snapshots = Snapshots(service, measurements)
+    live = Broadcast(snapshots.stamp, snapshots.take)
+    pages = pages_of(service, measurements, live)
+    serving = partial(serve_http, network, pages, config.metrics_host, config.metrics_port)
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(live.run)
         try:
             service.metrics_port = await nursery.start(serving)
         except OSError as error:
@@ -43,8 +50,8 @@ async def monitored(service: ControllerService, measurements: Measurements, netw
         nursery.cancel_scope.cancel()
 
 
-def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
-    """Return the pages of a service."""
+def pages_of(service: ControllerService, measurements: Measurements, live: Broadcast) -> Pages:
+    """Return the pages of a service; `live` keeps the one for browsers up to date."""
     # Imported only if metrics are served.
     from controller.monitoring.metrics import CONTENT_TYPE, ControllerMetrics  # noqa: PLC0415
 
@@ -56,13 +63,19 @@ def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
         quarantined=service.quarantine_size,
         moves=service.moves,
     )
-    pages: Final[dict[str, Callable[[], Page]]] = {
+    pages: Final[dict[str, Callable[[], Page | Stream]]] = {
         "/metrics": lambda: Page(metrics.text(), content_type=CONTENT_TYPE),
         # The answer itself shows that the process is alive and its event loop is running.
         "/healthz": lambda: Page(b"ok\n"),
         "/readyz": partial(_readiness, service),
+        **{path: partial(_same, asset) for path, asset in assets().items()},
+        "/events": partial(live.answer, HEADERS),
     }
     return lambda path: pages[path]() if path in pages else not_found(pages)
+
+
+def _same(page: Page) -> Page:
+    return page
 
 
 def _readiness(service: ControllerService) -> Page:

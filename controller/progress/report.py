@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import define, field, frozen
 from msgspec.structs import replace
 from rich.filesize import decimal
 
 from controller.progress.tracker import Copy, CopyState, MoveTracker
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
+from transport.metadata import TopicPartition
 
 _ALMOST_SECONDS: Final = 2.0
 """The time left below which a copy is almost complete, so that the growth of the leader's log is neglected."""
@@ -32,16 +33,36 @@ class Totals:
     eta_ms: int = UNKNOWN
 
 
+@define
+class Survey:
+    """The totals over the moves looked at so far. A replica of unknown size counts as having nothing left to copy."""
+
+    progress: MoveTracker
+    moves: int = field(default=0, init=False)
+    stalled: list[TopicPartition] = field(factory=list, init=False)
+    _left: int = field(default=0, init=False)
+
+    def look_at(self, tp: TopicPartition, now: float) -> None:
+        """Add a move."""
+        copies = self.progress.copies(tp, now)
+        self.moves += 1
+        self._left += sum(copy.bytes_left or 0 for copy in copies)
+        if any(copy.is_stalled for copy in copies):
+            self.stalled.append(tp)
+
+    def totals(self) -> Totals:
+        """Return the totals."""
+        rate = self.progress.total_rate()
+        seconds = self._left / rate if rate else None
+        return Totals(self.moves, len(self.stalled), self._left, _whole(rate), _ms(seconds))
+
+
 def totals(progress: MoveTracker, now: float) -> Totals:
-    """Return the totals over all moves. A replica of unknown size counts as having nothing left to copy."""
-    stalled = left = 0
+    """Return the totals over all moves."""
+    survey = Survey(progress)
     for tp in progress.moves:
-        copies = progress.copies(tp, now)
-        stalled += any(copy.is_stalled for copy in copies)
-        left += sum(copy.bytes_left or 0 for copy in copies)
-    rate = progress.total_rate()
-    seconds = left / rate if rate else None
-    return Totals(len(progress.moves), stalled, left, _whole(rate), _ms(seconds))
+        survey.look_at(tp, now)
+    return survey.totals()
 
 
 def with_progress(

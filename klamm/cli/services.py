@@ -77,7 +77,9 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
             _print_address(f"controller {settings.controller_id}", settings, service.port)
             _print_listeners(() if service.node is None else service.node.listeners)
             if service.metrics_port is not None:
-                click.echo(f"metrics: http://{settings.metrics_host}:{service.metrics_port}/metrics")
+                address = f"http://{settings.metrics_host}:{service.metrics_port}"
+                click.echo(f"metrics: {address}/metrics")
+                click.echo(f"page: {address}/")
 
     _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotListen, CannotServeMetrics)
 
