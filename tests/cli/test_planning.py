@@ -14,6 +14,7 @@ from attrs import define, evolve, field
 from click.testing import CliRunner, Result
 
 from klamm.cli.planning import plan
+from klamm.cli.planning.made_from import MADE_FROM
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -187,7 +188,7 @@ def test_a_folder_gets_all_files(planner: Planner, tmp_path: Path, *, is_there: 
     if is_there:
         (tmp_path / "plan").mkdir()
     assert planned("rebalance", "-o", "plan").exit_code == 0
-    assert {path.name for path in (tmp_path / "plan").iterdir()} == planner.files.keys()
+    assert {path.name for path in (tmp_path / "plan").iterdir()} == {*planner.files, MADE_FROM}
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 

@@ -18,6 +18,7 @@ from controller.admin.planning import compute_plan
 from klamm.cli.output import print_json
 from klamm.cli.output_files import check_file, is_stream, write_output
 from klamm.cli.planning.live import live_inputs, require_one_cluster
+from klamm.cli.planning.made_from import MadeFrom
 from klamm.cli.planning.options import Options, request_of
 from klamm.cli.planning.places import check_output, plan_folder, publish, workplace
 from klamm.cli.progress import Lines, is_animated, is_lines_only
@@ -45,10 +46,21 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     _check_places(options)
     with workplace(options["output"]) as place:
         folder = plan_folder(options["output"], place)
-        with live_inputs(options, place) as inputs, without_pipes(inputs, place) as files:
-            summary = _computed(request_of(kind, files, folder))
+        summary = plan_into(folder, place, kind, options)
+        if isinstance(folder, Path):
+            MadeFrom.of(kind, options).write(folder)
         _write(summary, folder, options)
     _report(summary, as_json=options["as_json"])
+
+
+def plan_into(folder: Source, place: Path, kind: GoalKind, options: Options) -> Summary:
+    """Plan into a new folder; `place` is one for what planning needs meanwhile.
+
+    Raises:
+        click.ClickException: There is no plan.
+    """
+    with live_inputs(options, place) as inputs, without_pipes(inputs, place) as files:
+        return _computed(request_of(kind, files, folder))
 
 
 def _check_places(options: Options) -> None:

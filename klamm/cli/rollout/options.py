@@ -33,6 +33,7 @@ class Options:
     ignore_room: bool
     elects: bool
     dry_run: bool
+    replan: bool = False
 
     def changed(self, entry: Mapping[str, Any]) -> Options:
         """Return the options with what `klamm rollout set` has changed."""
@@ -81,6 +82,11 @@ _OPTIONS: Final = (
     click.option("--ignore-min-isr", is_flag=True, help="Go on while partitions are under min ISR."),
     click.option(
         "--skip-changed", is_flag=True, help="Leave partitions out that have changed since the plan was made."
+    ),
+    click.option(
+        "--replan",
+        is_flag=True,
+        help="Plan again from the state of now if partitions have changed, or the rollout was aborted.",
     ),
     click.option("--ignore-room", is_flag=True, help="Begin even if the plan does not seem to fit the disks."),
     click.option("--no-elect", is_flag=True, help="Do not elect preferred leaders at the end."),
@@ -138,8 +144,12 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         ignore_room: bool,
         no_elect: bool,
         dry_run: bool,
+        replan: bool,
         **more: object,
     ) -> None:
+        if replan and (dry_run or skip_changed):
+            other = "--dry-run" if dry_run else "--skip-changed"
+            raise click.UsageError(f"--replan writes a new plan, and {other} does not go with it: use only one of them")
         limits = Limits(in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
         options = Options(
             limits,
@@ -151,6 +161,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
             ignore_room=ignore_room,
             elects=not no_elect,
             dry_run=dry_run,
+            replan=replan,
         )
         command(options=options, **more)
 

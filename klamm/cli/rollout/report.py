@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
-from controller.rollout.states import MoveState, RolloutState
-from klamm.cli.rollout.run import counts_in_words
+from controller.rollout.states import MoveState, Phase, RolloutState
 from klamm.cli.rollout.showing import Progress
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import UNKNOWN
@@ -35,6 +34,11 @@ class Report:
     counts: Mapping[MoveState, int]
     progress: Mapping[str, Any]
     odd: tuple[Odd, ...] = ()
+    more: tuple[tuple[str, str], ...] = ()
+    """Other rows."""
+
+    others: Mapping[str, Any] = field(factory=dict)
+    """Other entries of the document."""
 
     @property
     def total(self) -> int:
@@ -50,6 +54,7 @@ class Report:
         yield "started", moment(self.started_ms)
         if not self.state.is_over:
             yield "carried out by", self.carried_out_by or "no process: `klamm rollout run` goes on"
+        yield from self.more
         yield "moves", counts_in_words(self.counts)
         if self.progress and not self.state.is_over:
             yield from self._progress_rows()
@@ -67,16 +72,28 @@ class Report:
         yield "as of", moment(progress.get("at", UNKNOWN))
 
     @property
+    def settings(self) -> str:
+        """Its limits and throttle, in a line."""
+        return ", ".join(f"{name} {value}" for name, value in self.more if name in {"at once", "throttle"})
+
+    @property
     def line(self) -> str:
         """How far it is, in a line."""
         if self.state.is_over or not self.progress:
             return f"{self.state}: {counts_in_words(self.counts)}"
         told = self.progress
         left, speed, error = told["seconds_left"], told["bytes_per_second"], told["error"]
-        done = self.counts[MoveState.DONE]
-        shown = Progress(str(self.state), done, self.total, told["in_flight"], told["bytes_left"], speed, left, error)
+        shown = Progress(str(self.state), *self._ended, told["in_flight"], told["bytes_left"], speed, left, error)
         because = f", {self.brake}" if self.brake and self.state.is_paused else ""
         return f"{self.state}{because}: {shown.line}"
+
+    @property
+    def _ended(self) -> tuple[int, int]:
+        """The moves that have ended, and all, in the direction of now."""
+        done, back = self.counts[MoveState.DONE], self.counts[MoveState.BACK]
+        if self.state.phase is not Phase.UNDOING:
+            return done, self.total
+        return back, done + back + self.counts[MoveState.GOING_BACK]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -87,9 +104,15 @@ class Report:
             "brake": self.brake if self.state.is_paused else "",
             "started_ms": self.started_ms,
             "carried_out_by": self.carried_out_by,
+            **self.others,
             "moves": {state.value: count for state, count in self.counts.items()},
             "progress": {name: value for name, value in self.progress.items() if name != "is"} or None,
             "not_as_planned": [
                 {"partition": one.partition, "move": one.move.value, "because": one.because} for one in self.odd
             ],
         }
+
+
+def counts_in_words(counts: Mapping[MoveState, int]) -> str:
+    """Return how many moves are in each state that there is."""
+    return ", ".join(f"{count:,} {state.value}" for state, count in counts.items() if count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options, run_options
 from klamm.cli.rollout.plan_files import Plan, PlanFiles, Taken, plan_argument
+from klamm.cli.rollout.report import counts_in_words
 from klamm.cli.rollout.runner import Runner
 from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.starting import start
@@ -40,8 +40,15 @@ def run(cluster: Cluster, plan: Path, options: Options) -> None:
     moves that are in flight; `abort` cancels them. The exit code is 0 only if all moves are made.
     """
     files = PlanFiles(plan)
-    content = files.read()
     try:
+        if options.replan:
+            # Planning takes a while to import.
+            from klamm.cli.rollout.replanning import replanned
+
+            with files.locked():
+                if not replanned(cluster, files):
+                    return
+        content = files.read()
         with files.locked():
             code = cluster.ask_moves(partial(carry_out, files=files, plan=content, options=options))
     except Taken as taken:
@@ -100,8 +107,3 @@ def tell_end(plan: Plan, history: History, wanted: Phase) -> int:
         Phase.UNDONE: len([tp for tp in history.having(MoveState.DONE) if tp in history.begun]),
     }
     return int(left.get(phase, 0) > 0)
-
-
-def counts_in_words(counts: Mapping[MoveState, int]) -> str:
-    """Return how many moves are in each state that there is."""
-    return ", ".join(f"{count:,} {state.value}" for state, count in counts.items() if count)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import click
 from attrs import frozen
 
-from controller.admin.disks import disks_of, places_of
-from controller.admin.kafka_progress import Sizes
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
-from controller.rollout.forecast import forecast
-from controller.rollout.moves import Move, Replicas, interned
-from controller.rollout.room import Shortage, fit
+from controller.rollout.moves import Move
 from controller.rollout.states import MoveState, Phase
 from klamm.cli.reassignment import preview
-from klamm.cli.reassignment.files import MoveFile, Targets
-from klamm.cli.reassignment.log_moves import NOWHERE
+from klamm.cli.reassignment.files import MoveFile
 from klamm.cli.rollout.brakes import named
+from klamm.cli.rollout.checking import check_room, judged, moves_of, tell_forecast
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
 from klamm.cli.rollout.plan_files import Plan
-from klamm.cli.units import duration, size
-from transport.messages import UNKNOWN, MetadataResponse, PartitionState
-from transport.metadata import NO_LEADER, TopicPartition
-
-_NAMED: Final = 10
-"""The partitions of a kind that are named, each on a line."""
-
+from transport.messages import MetadataResponse
+from transport.metadata import TopicPartition
 
 _LEFT: Final = frozenset({MoveState.PENDING, MoveState.IN_FLIGHT})
 
@@ -52,51 +43,29 @@ async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal
         raise click.ClickException(
             f"the rollout of this plan began on cluster {history.cluster_id}, and this is cluster {cluster_id}"
         )
-    metadata = await admin.read_metadata(sorted({tp.topic for tp in plan.file.targets}))
-    states = preview.states_of(metadata)
-    if plan.file.log_dirs and not isinstance(admin, ForeignAdmin):
-        raise click.ClickException(NOWHERE)
     if history.digest not in {None, plan.digest}:
         raise click.ClickException(
             "the plan has changed since its rollout began: restore it, or carry the other one out from another folder"
         )
+    metadata = await admin.read_metadata(sorted({tp.topic for tp in plan.file.targets}))
     changed: dict[TopicPartition, str] = {}
     if history.digest is None:
-        changed = _changed(states, plan.file)
-        _refuse_faults(metadata, {tp: target for tp, target in plan.file.targets.items() if tp not in changed})
-        if changed and not options.skip_changed:
-            _refuse_changed(changed)
+        changed = judged(admin, metadata, plan.file, options)
         await _refuse_foreign(admin, plan.file)
+    states = preview.states_of(metadata)
     wanted = [tp for tp in plan.file.targets if tp not in changed]
-    moves = await _moves(admin, states, plan.file, wanted, history)
+    moves = await moves_of(admin, states, plan.file, wanted, history.before)
     if history.digest is None:
-        await _check_room(admin, moves, plan.file, options)
+        await check_room(admin, moves, plan.file, options)
     left = [move for move in moves if history.state_of(move.tp) in _LEFT]
     if history.state.phase is Phase.RUNNING:
-        _tell_forecast(left, states, options)
+        tell_forecast(left, states, options)
     if options.dry_run:
         click.echo("Nothing was changed: this was a dry run.")
         return None
     if history.digest is None:
         _enter(journal, plan, moves, metadata, changed, cluster_id)
     return Start(moves, metadata)
-
-
-def _changed(states: Mapping[TopicPartition, PartitionState], file: MoveFile) -> dict[TopicPartition, str]:
-    """Return the partitions that are not as they were when the plan was made, each with what has changed."""
-    gone = {tp: "there is no such partition" for tp in file.starts if tp not in states}
-    there = {tp: start for tp, start in file.starts.items() if tp in states}
-    return {**gone, **preview.stale(states, file.targets, there)}
-
-
-def _refuse_faults(metadata: MetadataResponse, targets: Targets) -> None:
-    faults = preview.faults(metadata, targets)
-    for tp, fault in list(faults.items())[:_NAMED]:
-        click.echo(f"{tp}: refused: {fault}", err=True)
-    if faults:
-        raise click.ClickException(
-            f"none of the {len(targets):,} moves was begun, as {len(faults):,} cannot be made: plan again"
-        )
 
 
 async def _refuse_foreign(admin: MoveAdmin, file: MoveFile) -> None:
@@ -108,83 +77,6 @@ async def _refuse_foreign(admin: MoveAdmin, file: MoveFile) -> None:
         raise click.ClickException(
             f"{named(foreign)} {are} being moved by somebody else: wait until `klamm reassignment list` shows no more"
         )
-
-
-def _refuse_changed(changed: Mapping[TopicPartition, str]) -> None:
-    for tp, fault in sorted(changed.items())[:_NAMED]:
-        click.echo(f"{tp}: {fault}", err=True)
-    if len(changed) > _NAMED:
-        click.echo(f"and {len(changed) - _NAMED:,} more", err=True)
-    have, them = ("partition has", "it") if len(changed) == 1 else ("partitions have", "them")
-    raise click.ClickException(
-        f"{len(changed):,} {have} changed since the plan was made: plan again, or leave {them} out with --skip-changed"
-    )
-
-
-async def _moves(
-    admin: MoveAdmin,
-    states: Mapping[TopicPartition, PartitionState],
-    file: MoveFile,
-    wanted: Iterable[TopicPartition],
-    history: History,
-) -> tuple[Move, ...]:
-    sizes = await _sizes(admin, [states[tp] for tp in file.targets if tp in states])
-
-    def before(tp: TopicPartition) -> Replicas:
-        known = history.before.get(tp) or file.starts.get(tp)
-        return known or (states[tp].origin_replicas if tp in states else ())
-
-    made = (Move(*tp, before(tp), file.targets[tp], sizes.get(tp, UNKNOWN)) for tp in wanted)
-    return tuple(interned(made))
-
-
-async def _sizes(admin: MoveAdmin, states: Collection[PartitionState]) -> dict[TopicPartition, int]:
-    """Return the sizes of partitions on their leaders, as far as these tell them."""
-    leaders = sorted({state.leader for state in states if state.leader != NO_LEADER})
-    found = Sizes.of(await admin.describe_log_dirs(leaders, sorted(state.tp for state in states)))
-    return {state.tp: found.at(state.leader, state.tp) for state in states if state.leader != NO_LEADER}
-
-
-async def _check_room(admin: MoveAdmin, moves: Collection[Move], file: MoveFile, options: Options) -> None:
-    brokers = sorted({broker for move in moves for broker in (*move.before, *move.after)})
-    told = await admin.describe_log_dirs(brokers)
-    disks = disks_of(told)
-    receiving = {broker for move in moves for broker in move.adding}
-    unknown = sorted(receiving - disks.keys())
-    if unknown:
-        click.echo(f"the room on the disks of brokers {named(unknown)} is not known, and not checked", err=True)
-    found = fit(moves, disks, file.log_dirs, places_of(told))
-    for short in found.shortages:
-        click.echo(_shortage(short), err=True)
-    if found.shortages and not options.ignore_room:
-        worst = max(found.shortages, key=lambda one: one.missing)
-        raise click.ClickException(
-            f"the plan does not fit: broker {worst.broker} lacks {size(worst.missing)} ({worst.missing:,} bytes); plan "
-            "again with the sizes of disks, or use --ignore-room to begin as much as fits"
-        )
-
-
-def _shortage(short: Shortage) -> str:
-    where = f" in {short.path}" if short.path else ""
-    moves = "move" if short.moves == 1 else "moves"
-    return (
-        f"broker {short.broker} lacks {size(short.missing)}{where}: {size(short.free)} are free for the last "
-        f"{short.moves:,} {moves}, with both copies there while they move"
-    )
-
-
-def _tell_forecast(moves: Collection[Move], states: Mapping[TopicPartition, PartitionState], options: Options) -> None:
-    leaders = {tp: state.leader for tp, state in states.items()}
-    found = forecast(moves, leaders, options.limits, options.throttle)
-    unknown = sum(move.size == UNKNOWN and bool(move.adding) for move in moves)
-    parts = [f"{len(moves):,} moves, {size(found.bytes)} to copy"]
-    if unknown:
-        parts.append(f"not counting {unknown:,} partitions of unknown size")
-    parts.append(f"at least {found.windows:,} window{'' if found.windows == 1 else 's'}")
-    if found.seconds is not None:
-        busiest = "" if found.busiest is None else f" (broker {found.busiest} copies most)"
-        parts.append(f"at least {duration(round(found.seconds * 1000))} at the throttle{busiest}")
-    click.echo(", ".join(parts), err=not options.dry_run)
 
 
 def _enter(
