@@ -267,14 +267,14 @@ class StrayDeletion(ControllerEvent):
 class ReplicasDeleted(ControllerEvent):
     """A broker has deleted replicas as ordered; each is paired with the leader epoch of its order."""
 
-    deletions: tuple[tuple[Stray, int], ...]
+    deletions: tuple[tuple[Stray, int], ...] = field(hash=False)
 
 
 @frozen
 class ReplicasNotDeleted(ControllerEvent):
     """A broker has failed to delete replicas as ordered."""
 
-    replicas: tuple[Stray, ...]
+    replicas: tuple[Stray, ...] = field(hash=False)
 
 
 @frozen

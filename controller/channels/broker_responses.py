@@ -84,8 +84,10 @@ class BrokerResponses:
         orders = [item for item in request.partitions if item.delete]
         replicas = [Stray(item.topic_id, item.topic, item.partition, broker_id) for item in orders]
         pairs = list(zip(replicas, orders, strict=True))
-        deleted = tuple((replica, item.leader_epoch) for replica, item in pairs if item.tp not in failed)
-        left = tuple(replica for replica, item in pairs if item.tp in failed)
+        deleted = tuple(
+            [(replica, item.leader_epoch) for replica, item in pairs if not failed or item.tp not in failed]
+        )
+        left = tuple([replica for replica, item in pairs if failed and item.tp in failed])
         if deleted:
             self.tell(ReplicasDeleted(deleted))
         if left:

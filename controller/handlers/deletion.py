@@ -17,16 +17,16 @@ replica that they do not have as deleted.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache, partial
 from typing import Final
 
 from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
 from controller.model.context import ControllerContext
+from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_deletions
-from controller.model.facts import DeletionStarted, Fact, PartitionsMoved, Replica, ReplicaMoved, TopicGone
+from controller.model.facts import DeletionStarted, PartitionsMoved, ReplicaSetsMoved, ReplicasOfBrokerMoved, TopicGone
 from controller.model.rounds import (
-    Publication,
     Rounds,
     Step,
     TellMetadata,
@@ -34,6 +34,7 @@ from controller.model.rounds import (
     attempt,
     change,
     descendants,
+    immediately,
     read,
     until_none_is_left,
 )
@@ -89,46 +90,50 @@ def _beginning(context: ControllerContext, name: str) -> Step:
 
 def resume(context: ControllerContext, brokers: Collection[int]) -> Rounds[None]:
     """Order live `brokers` to delete what they may still have; replicas on dead brokers become Ineligible."""
-    names = list(context.deletions)
-    orders = [_orders(context, name, brokers) for name in names]
-    yield from change("stop", [step for step in orders if step.facts])
-    yield from complete(context, [name for name in names if not context.deletions[name].left])
+    orders = _orders(context, brokers)
+    yield from change("stop", [orders] if orders.facts else [])
+    yield from complete(context, [name for name in context.deletions if is_done(context, name)])
 
 
-def _orders(context: ControllerContext, name: str, brokers: Collection[int]) -> Step:
-    facts: list[Fact] = []
-    told: defaultdict[TopicPartition, list[int]] = defaultdict(list)
-    for replica in context.deletions[name].left:
-        tp, broker_id = replica
-        phase = context.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
-        # A dead broker cannot be asked: the topic waits for it.
-        if broker_id not in context.brokers:
-            if phase is not ReplicaPhase.DELETION_INELIGIBLE:
-                facts += _moves(replica, phase, ReplicaPhase.DELETION_INELIGIBLE)
-        # A live broker that has no order in progress: it has just started, or could not delete the replica before.
-        elif broker_id in brokers and phase is not ReplicaPhase.DELETION_STARTED:
-            facts += _moves(replica, phase, ReplicaPhase.DELETION_STARTED)
-            told[tp].append(broker_id)
-    stops: list[Publication] = [
-        TellStopReplica(tuple(ids), _stop(tp, context.topic_id(name))) for tp, ids in told.items()
-    ]
-    return Step(tuple(told), facts=tuple(facts), publications=tuple(stops))
+def _orders(context: ControllerContext, brokers: Collection[int]) -> Step:
+    transitions = cache(partial(_transitions, context, brokers))
+    moved: dict[ReplicaPhase, dict[TopicPartition, tuple[int, ...]]] = {phase: {} for phase in _COURSE}
+    for tp in context.partitions(context.deletions):
+        for phase, ids in transitions(context.assignment(tp).replicas, context.replica_phases.of(tp)):
+            moved[phase][tp] = ids
+    told = moved[ReplicaPhase.DELETION_STARTED]
+    return Step(
+        tuple(told),
+        facts=tuple(ReplicaSetsMoved(list(of), list(of.values()), phase) for phase, of in moved.items() if of),
+        publications=tuple(TellStopReplica(ids, _stop(context, tp)) for tp, ids in told.items()),
+    )
 
 
-def _moves(replica: Replica, before: ReplicaPhase, to: ReplicaPhase) -> list[Fact]:
-    # A replica is Offline before its deletion starts (see `replica_states`).
-    through: tuple[ReplicaPhase, ...] = (ReplicaPhase.OFFLINE,)
-    # Its broker died after the order.
-    if before is ReplicaPhase.DELETION_STARTED:
-        through = ()
-    elif before is ReplicaPhase.NON_EXISTENT:
-        # A reassignment had assigned this replica, but not started it yet.
-        through = (ReplicaPhase.NEW, ReplicaPhase.OFFLINE)
-    return [ReplicaMoved(replica, phase) for phase in (*through, to)]
+_COURSE = (ReplicaPhase.NEW, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_INELIGIBLE)
 
 
-def _stop(tp: TopicPartition, topic_id: str) -> StopReplicaPartition:
-    return StopReplicaPartition(tp.topic, topic_id, tp.partition, EPOCH_DURING_DELETE, delete=True)
+def _transitions(
+    context: ControllerContext,
+    brokers: Collection[int],
+    replicas: tuple[int, ...],
+    phases: tuple[ReplicaPhase | None, ...],
+) -> list[tuple[ReplicaPhase, tuple[int, ...]]]:
+    """Return the states that a partition's replicas in these states enter, in the order of _COURSE, and which do."""
+    before = dict(zip(replicas, phases, strict=True))
+    left = [r for r in replicas if before[r] is not ReplicaPhase.DELETION_SUCCESSFUL]
+    # A live broker that has no order in progress: it has just started, or could not delete the replica before.
+    told = [r for r in left if r in context.brokers and r in brokers and before[r] is not ReplicaPhase.DELETION_STARTED]
+    # A dead broker cannot be asked: the topic waits for it.
+    dead = [r for r in left if r not in context.brokers and before[r] is not ReplicaPhase.DELETION_INELIGIBLE]
+    # A reassignment had assigned these replicas, but not started them yet.
+    new = [r for r in (*told, *dead) if before[r] is None]
+    # A replica is Offline before its deletion starts (see `replica_states`), unless its broker died after the order.
+    offline = [r for r in (*told, *dead) if before[r] is not ReplicaPhase.DELETION_STARTED]
+    return [(phase, tuple(ids)) for phase, ids in zip(_COURSE, (new, offline, told, dead), strict=True) if ids]
+
+
+def _stop(context: ControllerContext, tp: TopicPartition) -> StopReplicaPartition:
+    return StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True)
 
 
 def replicas_deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
@@ -138,7 +143,7 @@ def replicas_deleted(context: ControllerContext, deletions: Sequence[tuple[Stray
     """
     answered = [replica for replica, epoch in deletions if epoch == EPOCH_DURING_DELETE]
     names = yield from _judge(context, answered, ReplicaPhase.DELETION_SUCCESSFUL)
-    yield from complete(context, [name for name in names if not context.deletions[name].left])
+    yield from complete(context, [name for name in names if is_done(context, name)])
 
 
 def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
@@ -152,15 +157,17 @@ def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) 
 
 def _judge(context: ControllerContext, answered: Sequence[Stray], phase: ReplicaPhase) -> Rounds[list[str]]:
     """Move the answered replicas whose deletion is in progress to a state; return the names of their topics."""
-    facts: defaultdict[str, list[Fact]] = defaultdict(list)
+    moved: defaultdict[int, dict[TopicPartition, None]] = defaultdict(dict)
+    # Answers about an earlier topic of the same name, and answers that nothing waits for, are ignored.
+    ours = {(context.topic_id(stray.topic), stray.topic) for stray in answered if stray.topic in context.deletions}
     for topic_id, name, number, broker_id in answered:
-        replica = TopicPartition(name, number), broker_id
-        # Answers about an earlier topic of the same name, and answers that nothing waits for, are ignored.
-        is_ours = name in context.deletions and context.topic_id(name) == topic_id
-        if is_ours and context.replica_phases.get(replica) is ReplicaPhase.DELETION_STARTED:
-            facts[name].append(ReplicaMoved(replica, phase))
-    yield from change("deleted", [Step(facts=tuple(moved)) for moved in facts.values()])
-    return list(facts)
+        tp = TopicPartition(name, number)
+        is_ours = (topic_id, name) in ours
+        if is_ours and context.replica_phases.get((tp, broker_id)) is ReplicaPhase.DELETION_STARTED:
+            moved[broker_id][tp] = None
+    facts = [ReplicasOfBrokerMoved(broker_id, list(tps), phase) for broker_id, tps in moved.items()]
+    yield from change("deleted", [Step(facts=tuple(facts))] if facts else [])
+    return list(dict.fromkeys(tp.topic for tps in moved.values() for tp in tps))
 
 
 # --- znodes -----------------------------------------------------------------------------------------------------
@@ -168,7 +175,9 @@ def _judge(context: ControllerContext, answered: Sequence[Stray], phase: Replica
 
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics whose replicas have all been deleted, and forget the topics."""
-    yield from until_none_is_left("remove", names, partial(_remove, context))
+    # Almost all topics have just the znodes of their partitions. Where others are found, all are listed.
+    left = yield from _remove(context, partial(_expected, context), names)
+    yield from until_none_is_left("remove", left, partial(_remove, context, _listed))
     gone = [name for name in names if name not in context.deletions]
     # The reassignment znodes are removed last. If a failover leaves them behind, the next controller removes them.
     yield from reassignment_znodes.settle(context, gone)
@@ -178,25 +187,45 @@ def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         log.error("a topic cannot be removed yet: an ACL denies access to a znode below it", topic=name)
 
 
-def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
+Below = Callable[[Sequence[str]], Rounds[list[list[str] | None]]]
+"""Finds the paths below topics, children before parents; None if we may not list them all."""
+
+
+def _expected(context: ControllerContext, names: Sequence[str]) -> Rounds[list[list[str] | None]]:
+    """Return the paths below topics that have znodes of their partitions and no others."""
+    return immediately([[*_of_partitions(context, name), paths.topic_partitions(name)] for name in names])
+
+
+def _of_partitions(context: ControllerContext, name: str) -> Iterator[str]:
+    for tp in context.partitions([name]):
+        yield paths.partition_state(tp)
+        yield paths.partition(tp)
+
+
+def _listed(names: Sequence[str]) -> Rounds[list[list[str] | None]]:
+    return descendants([paths.topic(name) for name in names])
+
+
+def _remove(context: ControllerContext, find: Below, names: Sequence[str]) -> Rounds[list[str]]:
     """Remove the znodes below topics, then the topics that are empty; return the topics to retry.
 
     A topic stays if an ACL keeps us from one of its znodes.
     """
-    left, closed = yield from _remove_below(context, names)
+    left, closed = yield from _remove_below(context, find, names)
     refused = yield from _remove_topics(context, [name for name in names if name not in (*left, *closed)])
     return [*left, *refused]
 
 
-def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
+def _remove_below(context: ControllerContext, find: Below, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
     """Remove the znodes below topics, children first.
 
-    Return the topics to retry because of concurrent changes, and those where an ACL keeps us from a znode. A topic may
-    have more znodes than fit into a multi. Its marker stays until the end, so that the next controller can continue.
+    Return the topics to retry because their znodes are others than `find` finds, and those where an ACL keeps us from
+    one. A topic may have more znodes than fit into a multi. Its marker stays until the end, so that the next controller
+    can continue.
     """
     znodes = yield from read(paths.topic(name) for name in names)
     ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
-    below = yield from descendants([paths.topic(name) for name in ours])
+    below = yield from find(ours)
     # Children that we may not list cannot be removed: the topic stays, and `complete` logs it.
     closed = {name for name, under in zip(ours, below, strict=True) if under is None}
     steps = {

@@ -192,7 +192,7 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     The answer may belong to an order from before the replica was recalled and abandoned again. A1 incremented the
     leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
-    gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
+    gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
     yield from change("deleted", [Step(writes=_deletes([stray]), facts=(StrayGone(stray),)) for stray in gone])
     yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
@@ -230,16 +230,16 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
 
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
     """Allow recalled replicas to lead uncleanly again once their brokers have answered the orders to delete them."""
-    over = {(stray.tp, stray.broker_id): stray for stray in told}
-    over = {replica: stray for replica, stray in over.items() if replica in context.recalled}
+    recalled = context.recalled
+    over = {(s.tp, s.broker_id): s for s in told if (s.tp, s.broker_id) in recalled} if recalled else {}
     if over:
         yield from change("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
         leaderless = [tp for tp, _ in over if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
         yield from leadership.elect_leaders(context, leaderless)
 
 
-def _is_over(left_at: int | None, obeyed: int) -> bool:
-    return left_at is not None and (obeyed == EPOCH_DURING_DELETE or obeyed >= left_at)
+def _is_over(left_at: int, obeyed: int) -> bool:
+    return obeyed == EPOCH_DURING_DELETE or obeyed >= left_at
 
 
 def _recall(strays: Sequence[Stray]) -> Step:

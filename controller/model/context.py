@@ -15,14 +15,13 @@ from attrs import Factory, define, field
 
 from controller.config import ControllerConfig
 from controller.model import facts
-from controller.model.deletion_progress import Deletion
 from controller.model.facts import Fact, Replica
 from controller.model.held import HeldPartitions
 from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.known_topics import UNASSIGNED, KnownTopic, assignment_of
 from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from controller.model.state_machines import PartitionPhase
 from controller.model.topic_ids import TopicIds
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
@@ -74,7 +73,7 @@ class ControllerContext:
     reassigning: dict[TopicPartition, ReassignmentIdentity] = field(factory=dict)
     """The partitions being reassigned. An override keeps the identity."""
 
-    deletions: dict[str, Deletion] = field(factory=dict)
+    deletions: dict[str, None] = field(factory=dict)
     """The topics being deleted. Their partitions have no leader and are not being reassigned."""
 
     strays: dict[Stray, int] = field(factory=dict)
@@ -304,20 +303,25 @@ class ControllerContext:
         known = self.topics.pop(fact.name, None)
         self.closed_topics.pop(fact.name, None)
         self.min_isrs.pop(fact.name, None)
-        if known is not None:
-            self._reindex(fact.name, known.znode.partitions, {})
         self.deletions.pop(fact.name, None)
+        if known is not None:
+            self._exclude(fact.name, known)
+            for tp in self._partitions.pop(fact.name, ()):
+                self._phases.rows.pop(tp, None)
+                for broker_id in known.znode.partitions[tp.partition].replicas if self.on_offline_dirs else ():
+                    self.on_offline_dirs.pop((tp, broker_id), None)
 
     def _deletion_started(self, name: str) -> None:
-        left: dict[Replica, None] = {}
-        for number, assignment in self.topics[name].znode.partitions.items():
-            tp = TopicPartition(name, number)
+        self.deletions[name] = None
+        self._exclude(name, self.topics[name])
+
+    def _exclude(self, name: str, topic: KnownTopic) -> None:
+        """Forget who leads the partitions of a topic, which moves they are in, and who holds them."""
+        tps = self._partitions.get(name, ())
+        for tp in tps:
             self.leadership.pop(tp, None)
             self.reassigning.pop(tp, None)
-            for broker_id in assignment.replicas:
-                left[tp, broker_id] = None
-                self._held.remove(broker_id, tp)
-        self.deletions[name] = Deletion(left)
+        self._held.remove_all(tps, [topic.znode.partitions[tp.partition].replicas for tp in tps])
 
     def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:
         tps = tuple(map(TopicPartition, repeat(name), assigned))
@@ -346,7 +350,7 @@ class ControllerContext:
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
         for broker_id in old.replicas:
             if broker_id not in new.replicas:
-                self._held.remove(broker_id, tp)
+                self._held.remove_all([tp], [(broker_id,)])
                 self.on_offline_dirs.pop((tp, broker_id), None)
         for broker_id in new.replicas:
             if broker_id not in old.replicas:
@@ -375,18 +379,13 @@ class ControllerContext:
             case facts.PartitionsMoved():
                 return self.partition_phases.move_all(fact.tps, fact.phase)
             case facts.ReplicasOfBrokerMoved():
-                return not self.deletions and self.replica_phases.move_all(fact.broker_id, fact.tps, fact.phase)
+                return self.replica_phases.move_all(fact.tps, [(fact.broker_id,)] * len(fact.tps), fact.phase)
             case facts.ReplicaSetsMoved():
-                return not self.deletions and self.replica_phases.move_sets(fact.tps, fact.brokers, fact.phase)
+                return self.replica_phases.move_all(fact.tps, fact.brokers, fact.phase)
 
     def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
         if isinstance(fact, facts.ReplicaMoved):
-            self._replica_moved(fact.replica, fact.phase)
-        elif self.deletions or not self.replica_phases.move_together(fact.tp, fact.brokers, fact.phase):
+            self.replica_phases.move(fact.replica, fact.phase)
+        elif not self.replica_phases.move_all([fact.tp], [fact.brokers], fact.phase):
             for broker_id in fact.brokers:
-                self._replica_moved((fact.tp, broker_id), fact.phase)
-
-    def _replica_moved(self, replica: Replica, phase: ReplicaPhase) -> None:
-        deletion = self.deletions.get(replica[0].topic)
-        if self.replica_phases.move(replica, phase) and deletion is not None:
-            deletion.note(replica, phase)
+                self.replica_phases.move((fact.tp, broker_id), fact.phase)

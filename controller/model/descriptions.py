@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from controller.model.alike import singular
 from controller.model.context import ControllerContext
+from controller.model.state_machines import ReplicaPhase
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+
+_INELIGIBLE: Final = ReplicaPhase.DELETION_INELIGIBLE
 
 
 def describe_all(
@@ -44,9 +48,9 @@ def describe_deletions(context: ControllerContext, names: Iterable[str] | None =
     led_by_nobody = LeaderAndIsr(LEADER_DURING_DELETE, 0, (), 0, context.epoch)
     states = []
     for name in context.deletions if names is None else names:
-        ineligible = context.deletions[name].ineligible
-        for number, assignment in context.topics[name].znode.partitions.items():
-            tp = TopicPartition(name, number)
-            offline = tuple(r for r in assignment.replicas if (tp, r) in ineligible)
-            states.append(PartitionState.of(tp, context.topic_id(name), assignment, led_by_nobody, offline))
+        topic_id = context.topic_id(name)
+        for tp in context.partitions([name]):
+            assignment, phases = context.assignment(tp), context.replica_phases.of(tp)
+            offline = tuple([r for r, phase in zip(assignment.replicas, phases, strict=True) if phase is _INELIGIBLE])
+            states.append(PartitionState.of(tp, topic_id, assignment, led_by_nobody, offline))
     return tuple(states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
@@ -44,11 +45,15 @@ class HeldPartitions:
             for broker_id in brokers:
                 lists[broker_id].append(tp)
 
-    def remove(self, broker_id: int, tp: TopicPartition) -> None:
-        """Remove a partition, if the broker holds it."""
-        held = self._by_broker.get(broker_id)
-        if held is not None:
-            held.gone[tp] = None
+    def remove_all(self, tps: Iterable[TopicPartition], replicas: Iterable[tuple[int, ...]]) -> None:
+        """Remove partitions from those of the brokers that hold them; `replicas` has the brokers of each."""
+        gone: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for tp, brokers in zip(tps, replicas, strict=True):
+            for broker_id in brokers:
+                gone[broker_id].append(tp)
+        for broker_id, of_broker in gone.items():
+            held = self._of(broker_id)
+            held.gone.update(dict.fromkeys(of_broker))
             if 2 * len(held.gone) > len(held.tps):
                 held.take_out()
 

@@ -143,7 +143,6 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
         self._rows = phases.rows
-        self._after: dict[tuple[Row, int, tuple[int, int], ReplicaPhase], Row] = {}
 
     @overload
     def get(self, replica: Replica, default: None = None, /) -> ReplicaPhase | None: ...
@@ -186,54 +185,23 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
     def __len__(self) -> int:
         return sum(len(phases) - phases.count(None) for _, phases in self._rows.values()) + len(self._phases.others)
 
-    def move(self, replica: Replica, to: ReplicaPhase) -> bool:
-        """Let a replica enter a state; return False if the table of states forbids it."""
-        tp, broker_id = replica
-        replicas = self._phases.replicas(tp)
-        if broker_id not in replicas:
-            return self._move(replica, to)
-        place = replicas.index(broker_id)
-        return self._move_places(tp, len(replicas), (place, place + 1), to) or self._move(replica, to)
+    def of(self, tp: TopicPartition) -> tuple[ReplicaPhase | None, ...]:
+        """Return the states of a partition's assigned replicas, in their order: None for one without a state."""
+        return self._rows.get(tp, NO_ROW)[1] or (None,) * len(self._phases.replicas(tp))
 
-    def move_together(self, tp: TopicPartition, brokers: tuple[int, ...], to: ReplicaPhase) -> bool:
-        """Let all assigned replicas of a partition enter a state; return False, and change nothing, if it cannot be.
+    def are_all(self, tps: Iterable[TopicPartition], phase: ReplicaPhase) -> bool:
+        """Return whether all assigned replicas of partitions are in a state."""
+        return all(set(row[1]) == {phase} for row in {self._rows.get(tp, NO_ROW) for tp in tps})
 
-        They cannot if `brokers` are others than those assigned, or if the table of states forbids it to one of them.
-        """
-        is_whole = brokers == self._phases.replicas(tp)
-        return is_whole and self._move_places(tp, len(brokers), (0, len(brokers)), to)
-
-    def _move_places(self, tp: TopicPartition, count: int, places: tuple[int, int], to: ReplicaPhase) -> bool:
-        """Let the replicas of a partition from one place to another enter a state, if the table allows it to all.
-
-        Partitions go through the same rows, so each transition of a row is made once.
-        """
-        row = self._rows.get(tp, NO_ROW)
-        key = row, count, places, to
-        after = self._after.get(key)
-        if after is None:
-            first, end = places
-            phases = list(row[1] or (None,) * count)
-            if not all(to in REPLICA_TRANSITIONS[phase or ReplicaPhase.NON_EXISTENT] for phase in phases[first:end]):
-                return False
-            phases[first:end] = [None if to is ReplicaPhase.NON_EXISTENT else to] * (end - first)
-            self._phases.put(tp, (row[0], tuple(phases) if any(phases) else ()))
-            self._after[key] = self._rows.get(tp, NO_ROW)
-        elif after is NO_ROW:
-            self._rows.pop(tp, None)
-        else:
-            self._rows[tp] = after
-        return True
-
-    def _move(self, replica: Replica, to: ReplicaPhase) -> bool:
+    def move(self, replica: Replica, to: ReplicaPhase) -> None:
+        """Let a replica enter a state, unless the table of states forbids it."""
         before = self.get(replica, ReplicaPhase.NON_EXISTENT)
-        if to not in REPLICA_TRANSITIONS[before]:
+        if to in REPLICA_TRANSITIONS[before]:
+            self._set(replica, None if to is ReplicaPhase.NON_EXISTENT else to)
+        else:
             tp, broker_id = replica
             text = "illegal replica transition"
             log.error(text, partition=str(tp), broker=broker_id, before=before.value, to=to.value)
-            return False
-        self._set(replica, None if to is ReplicaPhase.NON_EXISTENT else to)
-        return True
 
     def those_on(self, broker_id: int, tps: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return those of the partitions whose replica on a broker has a state."""
@@ -243,35 +211,21 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
         of_all = assignments_of(self._phases.topics, tps)
         return [tp for tp, assignment in zip(tps, of_all, strict=True) if broker_id in assignment.replicas]
 
-    def move_all(self, broker_id: int, tps: Sequence[TopicPartition], to: ReplicaPhase) -> bool:
-        """Let a broker's replicas enter a state; return False, and change nothing, if the table forbids it to one."""
-        rows = [(self._rows.get(tp, NO_ROW), self._phases.replicas(tp)) for tp in tps]
-        after: dict[tuple[Row, tuple[int, ...]], Row] = {}
-        for row, replicas in set(rows):
-            before = row[1][replicas.index(broker_id)] if row[1] and broker_id in replicas else None
-            if before is None or to not in REPLICA_TRANSITIONS[before] or to is ReplicaPhase.NON_EXISTENT:
-                return False
-            after[row, replicas] = row[0], _with(row[1], replicas.index(broker_id), to)
-        self._phases.put_all(tps, [after[row] for row in rows])
-        return True
+    def move_all(self, tps: Sequence[TopicPartition], brokers: Sequence[tuple[int, ...]], to: ReplicaPhase) -> bool:
+        """Let the replicas of partitions on `brokers`, which has those of each, enter a state.
 
-    def move_sets(self, tps: Sequence[TopicPartition], sets: Sequence[tuple[int, ...]], to: ReplicaPhase) -> bool:
-        """Let all replicas of partitions enter a state; return False, and change nothing, if one of them may not.
-
-        It also returns False unless `sets` are the assigned replicas, and if others have states.
+        Return False, and change nothing, if one is not assigned, or if the table of states forbids it to one. The same
+        rows occur again and again, so each transition of a row is made once.
         """
-        rows = [(self._rows.get(tp, NO_ROW), self._phases.replicas(tp)) for tp in tps]
-        after: dict[tuple[Row, tuple[int, ...]], Row] = {}
-        for row, replicas in set(rows):
-            before = {phase or ReplicaPhase.NON_EXISTENT for phase in row[1] or (None,)}
-            if not replicas or to is ReplicaPhase.NON_EXISTENT:
+        both = zip(tps, brokers, strict=True)
+        moves = [(self._rows.get(tp, NO_ROW), self._phases.replicas(tp), moved) for tp, moved in both]
+        after: dict[tuple[Row, tuple[int, ...], tuple[int, ...]], Row] = {}
+        for move in set(moves):
+            row = _moved(*move, to)
+            if row is None:
                 return False
-            if not all(to in REPLICA_TRANSITIONS[phase] for phase in before):
-                return False
-            after[row, replicas] = row[0], (to,) * len(replicas)
-        if self._phases.others or any(row[1] != brokers for row, brokers in zip(rows, sets, strict=True)):
-            return False
-        self._phases.put_all(tps, [after[row] for row in rows])
+            after[move] = row
+        self._phases.put_all(tps, [after[move] for move in moves])
         return True
 
     def _set(self, replica: Replica, phase: ReplicaPhase | None) -> None:
@@ -285,6 +239,17 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
             self._phases.others.pop(replica, None)
         else:
             self._phases.others[replica] = phase
+
+
+def _moved(row: Row, replicas: tuple[int, ...], brokers: tuple[int, ...], to: ReplicaPhase) -> Row | None:
+    """Return a row in which the replicas on `brokers` have entered a state; None if one may not, or if none is left."""
+    phases = dict(zip(replicas, row[1] or (None,) * len(replicas), strict=True))
+    for broker_id in brokers:
+        if broker_id not in phases or to not in REPLICA_TRANSITIONS[phases[broker_id] or ReplicaPhase.NON_EXISTENT]:
+            return None
+        phases[broker_id] = None if to is ReplicaPhase.NON_EXISTENT else to
+    after = row[0], tuple(phases.values()) if any(phases.values()) else ()
+    return None if after == NO_ROW else after
 
 
 def _with(

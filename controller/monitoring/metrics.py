@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from actors import EventStatistics
 from actors.histogram import Histogram
+from controller.model import deletion_progress
 from controller.model.context import ControllerContext
 from controller.model.namesakes import that_wait
 from controller.model.notable import Notable
@@ -52,15 +53,15 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     f"{CONTROLLER}_topicstodeletecount": ("Topics that are being deleted.", lambda c, _p: len(c.deletions)),
     f"{CONTROLLER}_replicastodeletecount": (
         "Replicas of topics that are being deleted and may still have data.",
-        lambda c, _p: sum(len(deletion.left) for deletion in c.deletions.values()),
+        lambda c, _p: len(deletion_progress.left(c)),
     ),
     f"{CONTROLLER}_topicsineligibletodeletecount": (
         "Topics whose deletion waits for a replica.",
-        lambda c, _p: sum(bool(deletion.ineligible) for deletion in c.deletions.values()),
+        lambda c, _p: len({tp.topic for tp, _ in deletion_progress.ineligible(c)}),
     ),
     f"{CONTROLLER}_replicasineligibletodeletecount": (
         "Replicas that deletions wait for: their brokers are not alive or failed to delete them.",
-        lambda c, _p: sum(len(deletion.ineligible) for deletion in c.deletions.values()),
+        lambda c, _p: len(deletion_progress.ineligible(c)),
     ),
     f"{CONTROLLER}_activebrokercount": ("Registered brokers, shutting down or not.", lambda c, _p: len(c.brokers)),
     f"{CONTROLLER}_fencedbrokercount": ("Always 0: only KRaft fences brokers.", lambda _c, _p: 0),

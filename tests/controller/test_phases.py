@@ -77,22 +77,11 @@ class Tables:
         """Let a replica enter a state."""
         before = self.plain_replicas.get((tp, broker_id), ReplicaPhase.NON_EXISTENT)
         is_legal = to in REPLICA_TRANSITIONS[before]
-        assert self.replicas.move((tp, broker_id), to) is is_legal
+        self.replicas.move((tp, broker_id), to)
         if is_legal and to is ReplicaPhase.NON_EXISTENT:
             self.plain_replicas.pop((tp, broker_id), None)
         elif is_legal:
             self.plain_replicas[tp, broker_id] = to
-
-    def move_together(self, tp: TopicPartition, brokers: tuple[int, ...], to: ReplicaPhase) -> None:
-        """Let all replicas of a partition enter a state."""
-        before = [self.plain_replicas.get((tp, broker_id), ReplicaPhase.NON_EXISTENT) for broker_id in brokers]
-        is_whole = brokers == self.phases.replicas(tp)
-        is_legal = is_whole and all(to in REPLICA_TRANSITIONS[phase] for phase in before)
-        assert self.replicas.move_together(tp, brokers, to) is is_legal
-        for broker_id in brokers if is_legal else ():
-            self.plain_replicas[tp, broker_id] = to
-            if to is ReplicaPhase.NON_EXISTENT:
-                del self.plain_replicas[tp, broker_id]
 
     def move_partitions(self, tps: list[TopicPartition], to: PartitionPhase) -> None:
         """Let partitions enter a state together."""
@@ -102,27 +91,28 @@ class Tables:
         if are_legal:
             self.plain_partitions.update(dict.fromkeys(tps, to))
 
-    def move_replicas(self, broker_id: int, tps: list[TopicPartition], to: ReplicaPhase) -> None:
-        """Let the replicas of a broker enter a state together."""
-        before = [self.plain_replicas.get((tp, broker_id)) for tp in tps]
-        if self.replicas.move_all(broker_id, tps, to):
-            assert all(phase is not None and to in REPLICA_TRANSITIONS[phase] for phase in before)
-            self.plain_replicas.update({(tp, broker_id): to for tp in tps})
+    def move_replicas(self, moved: dict[TopicPartition, tuple[int, ...]], to: ReplicaPhase) -> None:
+        """Let replicas of partitions enter a state together."""
+        replicas = [(tp, broker_id) for tp, brokers in moved.items() for broker_id in brokers]
+        before = [self.plain_replicas.get(replica, ReplicaPhase.NON_EXISTENT) for replica in replicas]
+        are_legal = all(to in REPLICA_TRANSITIONS[phase] for phase in before)
+        if self.replicas.move_all(list(moved), list(moved.values()), to):
+            assert are_legal
+            for replica in replicas:
+                self.plain_replicas[replica] = to
+                if to is ReplicaPhase.NON_EXISTENT:
+                    del self.plain_replicas[replica]
         else:
-            are_assigned = all(broker_id in self.phases.replicas(tp) for tp in tps)
-            are_legal = all(phase is not None and to in REPLICA_TRANSITIONS[phase] for phase in before)
-            assert not (are_assigned and are_legal and to is not ReplicaPhase.NON_EXISTENT)
+            are_assigned = all(broker_id in self.phases.replicas(tp) for tp, broker_id in replicas)
+            assert not (are_assigned and are_legal and all(tp in self.plain_partitions for tp in moved))
 
-    def move_sets(self, tps: list[TopicPartition], to: ReplicaPhase) -> None:
-        """Let all replicas of partitions enter a state together."""
-        sets = [self.phases.replicas(tp) for tp in tps]
-        moved = [(tp, broker_id) for tp, brokers in zip(tps, sets, strict=True) for broker_id in brokers]
-        before = [self.plain_replicas.get(replica, ReplicaPhase.NON_EXISTENT) for replica in moved]
-        if self.replicas.move_sets(tps, sets, to):
-            assert all(to in REPLICA_TRANSITIONS[phase] for phase in before)
-            self.plain_replicas.update(dict.fromkeys(moved, to))
-        elif all(sets) and not self.phases.others and to is not ReplicaPhase.NON_EXISTENT:
-            assert not all(to in REPLICA_TRANSITIONS[phase] for phase in before)
+    def compare(self, tps: list[TopicPartition], phase: ReplicaPhase) -> None:
+        """Compare the states of the replicas of partitions."""
+        replicas = [(tp, broker_id) for tp in tps for broker_id in self.phases.replicas(tp)]
+        found = [phase for tp in tps for phase in self.replicas.of(tp)]
+        assert found == [self.plain_replicas.get(replica) for replica in replicas]
+        if all(self.phases.replicas(tp) for tp in tps):
+            assert self.replicas.are_all(tps, phase) is (set(found) <= {phase})
 
     def check(self) -> None:
         """Compare the tables with the dictionaries."""
@@ -152,10 +142,9 @@ changes = st.one_of(
     change("forget_replica", tps, brokers),
     change("move_partition", tps, partition_phases),
     change("move_replica", tps, brokers, st.sampled_from(ReplicaPhase)),
-    change("move_together", tps, replicas, st.sampled_from(ReplicaPhase)),
     change("move_partitions", st.lists(tps, unique=True), partition_phases),
-    change("move_replicas", brokers, st.lists(tps, unique=True), st.sampled_from(ReplicaPhase)),
-    change("move_sets", st.lists(tps, unique=True), st.sampled_from(ReplicaPhase)),
+    change("move_replicas", st.dictionaries(tps, replicas), st.sampled_from(ReplicaPhase)),
+    change("compare", st.lists(tps), replica_phases),
 )
 
 
@@ -211,7 +200,7 @@ def test_a_broker_holds_partitions_in_the_order_in_which_they_came(
     for turn, (is_added, broker_id, number) in enumerate(changes):
         tp = TopicPartition("orders", number)
         if not is_added:
-            held.remove(broker_id, tp)
+            held.remove_all([tp], [(broker_id,)])
             plain[broker_id].pop(tp, None)
         elif tp not in plain[broker_id]:
             held.add(broker_id, tp)
@@ -226,6 +215,6 @@ def test_replicas_that_are_not_assigned_are_not_moved_together() -> None:
     tables = Tables()
     tp = TopicPartition("a", 0)
     tables.assign(tp, (1, 2))
-    assert not tables.replicas.move_sets([tp], [(1, 3)], ReplicaPhase.NEW)
-    assert tables.replicas.move_sets([tp], [(1, 2)], ReplicaPhase.NEW)
+    assert not tables.replicas.move_all([tp], [(1, 3)], ReplicaPhase.NEW)
+    assert tables.replicas.move_all([tp], [(1, 2)], ReplicaPhase.NEW)
     assert dict(tables.replicas) == dict.fromkeys([(tp, 1), (tp, 2)], ReplicaPhase.NEW)

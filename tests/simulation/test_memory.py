@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.model.context import ControllerContext
-from controller.model.deletion_progress import Deletion
 from controller.model.reassignment import ReassignmentIdentity
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from simulator import liveness, scheduling
@@ -102,7 +101,7 @@ def remembers_a_replica_that_is_gone(context: ControllerContext) -> None:
         (takes_it_to_be_moving, "the controller takes ['orders-0'] to be moving, not []"),
         (takes_a_replica_to_be_new, "orders-0 on broker 2 to be ReplicaPhase.NEW, not ReplicaPhase.ONLINE"),
         (remembers_a_replica_that_is_gone, "orders-0 on broker 4 to be ReplicaPhase.OFFLINE, not None"),
-        (lambda c: c.deletions.update(orders=Deletion({})), "the controller remembers deletions of ['orders']"),
+        (lambda c: c.deletions.update(orders=None), "the controller remembers deletions of ['orders']"),
         (lambda c: c.strays.update({STRAY: 0}), "the controller remembers strays of ['orders']"),
         (lambda c: c.failed_strays.update({STRAY: None}), "the controller remembers strays of ['orders']"),
         (lambda c: c.recalled.update({(TP, 1): None}), "remembers recalled replicas of ['orders']"),

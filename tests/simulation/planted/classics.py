@@ -19,7 +19,7 @@ from controller.handlers import (
     reassignment_requests,
     reassignments,
 )
-from controller.model import elections
+from controller.model import deletion_progress, elections
 from controller.model.batches import batch_of
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
@@ -116,8 +116,8 @@ def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) 
         started(self, topic)
         self.leadership.update(led)
 
-    def and_leaders(context: ControllerContext, name: str, brokers: Collection[int]) -> Step:
-        step = orders(context, name, brokers)
+    def and_leaders(context: ControllerContext, brokers: Collection[int]) -> Step:
+        step = orders(context, brokers)
         led = [tp for tp in step.subjects if tp in context.leadership]
         told = [TellLeaderAndIsr(context.assignment(tp).replicas, context.describe(tp)) for tp in led]
         return evolve(step, publications=(*step.publications, *told))
@@ -131,12 +131,8 @@ def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -
 
     def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         del names
-        alive = [
-            name
-            for name in context.deletions
-            if all(broker_id not in context.brokers for _, broker_id in context.deletions[name].left)
-        ]
-        yield from completed_deletions(context, alive)
+        alive = {tp.topic for tp, broker_id in deletion_progress.left(context) if broker_id in context.brokers}
+        yield from completed_deletions(context, [name for name in context.deletions if name not in alive])
 
     completed_deletions = deletion.complete
     patch.setattr(deletion, "complete", complete)
