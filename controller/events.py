@@ -259,6 +259,16 @@ class ReassignmentProgress(ControllerEvent):
 
 
 @frozen
+class RolloutsDue(ControllerEvent):
+    """Something has happened from which a rollout may go on: a move of it has ended, brokers came or went."""
+
+
+@frozen
+class RolloutLook(ControllerEvent):
+    """What holds rollouts up is due to be looked at again."""
+
+
+@frozen
 class StrayDeletion(ControllerEvent):
     """Orders to delete strays are due to be sent to brokers again."""
 

@@ -12,54 +12,27 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from attrs import frozen
-
 from controller.admin.cluster_admin import ClusterAdmin
-from controller.admin.move_record import Pairs
-from transport.dynamic_configs import (
-    FOLLOWER_RATE_BEFORE_MOVES,
-    FOLLOWER_REPLICAS_OF_MOVES,
-    FOLLOWER_THROTTLED_RATE,
-    FOLLOWER_THROTTLED_REPLICAS,
-    LEADER_RATE_BEFORE_MOVES,
-    LEADER_REPLICAS_OF_MOVES,
-    LEADER_THROTTLED_RATE,
-    LEADER_THROTTLED_REPLICAS,
-    parse_replicas,
-    render_replicas,
+from controller.admin.throttle_settings import (
+    FOLLOWERS,
+    LEADERS,
+    ByTopic,
+    Side,
+    brokers_of,
+    named,
+    pairs_of_moves,
+    restored,
+    slowed,
+    topics_named,
+    unnamed,
 )
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
-    AlterableConfig,
     AlterConfigsResource,
-    ConfigOperation,
     ConfigResource,
-    ConfigResourceType,
     PartitionState,
 )
 from transport.metadata import TopicPartition
-
-NONE_BEFORE: Final = "-1"
-
-
-@frozen
-class Side:
-    """The settings of one side of replication, leaders or followers."""
-
-    replicas: str
-    replicas_of_moves: str
-    rate: str
-    rate_before: str
-
-
-LEADERS: Final = Side(
-    LEADER_THROTTLED_REPLICAS, LEADER_REPLICAS_OF_MOVES, LEADER_THROTTLED_RATE, LEADER_RATE_BEFORE_MOVES
-)
-FOLLOWERS: Final = Side(
-    FOLLOWER_THROTTLED_REPLICAS, FOLLOWER_REPLICAS_OF_MOVES, FOLLOWER_THROTTLED_RATE, FOLLOWER_RATE_BEFORE_MOVES
-)
-
-ByTopic = Mapping[str, Pairs]
 
 
 def replicas_of(
@@ -89,7 +62,7 @@ async def throttle(
         admin, brokers_of({b for found in wanted.values() for pairs in found.values() for _, b in pairs})
     )
     changes = [slowed(resource, own, wanted, rate) for resource, own in brokers.items()]
-    await alter(admin, [*changes, *(_named(resource, own, wanted) for resource, own in topics.items())])
+    await alter(admin, [*changes, *(named(resource, own, wanted) for resource, own in topics.items())])
 
 
 async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
@@ -98,7 +71,7 @@ async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
     moving = {move.tp for move in ongoing}
     ended = frozenset(over) - moving
     topics = await own_settings(admin, topics_named({tp.topic for tp in ended | moving}))
-    gone = [_unnamed(resource, own, ended) for resource, own in topics.items()]
+    gone = [unnamed(resource, own, ended) for resource, own in topics.items()]
     brokers = {broker.id for broker in (await admin.read_metadata(())).brokers}
     brokers |= {b for own in topics.values() for side in (LEADERS, FOLLOWERS) for _, b in pairs_of_moves(own, side)}
     free = [restored(r, own, topics, moving) for r, own in (await own_settings(admin, brokers_of(brokers))).items()]
@@ -107,97 +80,7 @@ async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
     return bool(changes)
 
 
-# --- the alterations: pure --------------------------------------------------------------------------------------
-
-Own = Mapping[str, str]
-"""A topic's or broker's settings by name."""
-
-
-def slowed(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic], rate: int) -> AlterConfigsResource:
-    """Set a broker's rates, and record those that it had before the first of the current moves."""
-    configs = []
-    for side, topics in wanted.items():
-        if any(b == int(resource.name) for pairs in topics.values() for _, b in pairs):
-            configs.append(set_to(side.rate, str(rate)))
-            if side.rate_before not in own:
-                configs.append(set_to(side.rate_before, own.get(side.rate, NONE_BEFORE)))
-    return AlterConfigsResource(resource, tuple(configs))
-
-
-def _named(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic]) -> AlterConfigsResource:
-    """Add replicas to a topic's throttled ones, and record those that were not among them before."""
-    configs = []
-    for side, topics in wanted.items():
-        named = parse_replicas(own.get(side.replicas, ""))
-        new = frozenset() if named is None else topics.get(resource.name, frozenset()) - named
-        if new:
-            configs += _merged(side, ConfigOperation.APPEND, new)
-    return AlterConfigsResource(resource, tuple(configs))
-
-
-def _unnamed(resource: ConfigResource, own: Own, ended: Collection[TopicPartition]) -> AlterConfigsResource:
-    configs = []
-    for side in (LEADERS, FOLLOWERS):
-        over = frozenset(pair for pair in pairs_of_moves(own, side) if TopicPartition(resource.name, pair[0]) in ended)
-        if over:
-            configs += _merged(side, ConfigOperation.SUBTRACT, over)
-    return AlterConfigsResource(resource, tuple(configs))
-
-
-def restored(
-    resource: ConfigResource, own: Own, topics: Mapping[ConfigResource, Own], moving: Collection[TopicPartition]
-) -> AlterConfigsResource:
-    """Restore a broker's earlier rates on each side on which no move in progress throttles its replicas."""
-    configs = []
-    for side in (LEADERS, FOLLOWERS):
-        before = own.get(side.rate_before)
-        in_use = {
-            broker
-            for topic, settings in topics.items()
-            for partition, broker in pairs_of_moves(settings, side)
-            if TopicPartition(topic.name, partition) in moving
-        }
-        if before is None or int(resource.name) in in_use:
-            continue
-        configs.append(delete(side.rate_before))
-        if before != NONE_BEFORE:
-            configs.append(set_to(side.rate, before))
-        elif side.rate in own:
-            configs.append(delete(side.rate))
-    return AlterConfigsResource(resource, tuple(configs))
-
-
-def pairs_of_moves(own: Own, side: Side) -> Pairs:
-    """Return the throttled replicas of a topic that moves have added."""
-    return parse_replicas(own.get(side.replicas_of_moves, "")) or frozenset()
-
-
-def _merged(side: Side, operation: ConfigOperation, pairs: Pairs) -> list[AlterableConfig]:
-    text = render_replicas(pairs)
-    return [AlterableConfig(name, operation, text) for name in (side.replicas, side.replicas_of_moves)]
-
-
-def set_to(name: str, value: str) -> AlterableConfig:
-    """Return the change that sets a setting."""
-    return AlterableConfig(name, ConfigOperation.SET, value)
-
-
-def delete(name: str) -> AlterableConfig:
-    """Return the change that deletes a setting."""
-    return AlterableConfig(name, ConfigOperation.DELETE)
-
-
 # --- requests ---------------------------------------------------------------------------------------------------
-
-
-def topics_named(names: Iterable[str]) -> list[ConfigResource]:
-    """Return the resources of topics, in the order of their names."""
-    return [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(names)]
-
-
-def brokers_of(ids: Iterable[int]) -> list[ConfigResource]:
-    """Return the resources of brokers, in the order of their ids."""
-    return [ConfigResource(ConfigResourceType.BROKER, str(id_)) for id_ in sorted(ids)]
 
 
 _IS_GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.BROKER_NOT_AVAILABLE})

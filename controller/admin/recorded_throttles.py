@@ -15,18 +15,16 @@ from attrs import evolve, frozen
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_record import ListBefore, MoveRecord, Orders, Pairs, RateBefore, out_of_order, pairs_of
-from controller.admin.move_throttles import (
+from controller.admin.move_throttles import alter, own_settings, replicas_of
+from controller.admin.throttle_settings import (
     FOLLOWERS,
     LEADERS,
     NONE_BEFORE,
     ByTopic,
     Own,
     Side,
-    alter,
     brokers_of,
     delete,
-    own_settings,
-    replicas_of,
     restored,
     set_to,
     slowed,

@@ -15,6 +15,7 @@ from controller.handlers import (
     reassignment_requests,
     reassignment_znodes,
     reassignments,
+    rollout_plans,
     storage,
     strays,
 )
@@ -26,7 +27,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerRegistered, PartitionsFound
 from controller.model.initial_states import initial_rows
-from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
+from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, lists, read
 from transport.metadata import TopicPartition
 from transport.store import paths
 
@@ -44,7 +45,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(context, names, new_ids)
     yield from read_min_isrs(context, names)
-    yield from strays.load(context)
+    stray_names, rollout_names = yield from lists([paths.STRAYS, paths.ROLLOUTS])
+    yield from strays.load_named(context, stray_names)
     yield from strays.judge_older(context)
     yield from _trace(context, (yield from _load_states(context)))
     # Brokers must know the live brokers before any LeaderAndIsr that names a leader (KAFKA-4443).
@@ -56,6 +58,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from strays.pursue(context, context.brokers)
     yield from _start_replicas(context, empty)
     yield from leadership.bring_online(context)
+    yield from rollout_plans.load(context, rollout_names)
     begun = yield from reassignment_requests.requested_in_store(context)
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
     yield from leader_elections.requested_in_store(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from controller.handlers import leadership, reassignment_entries, reassignments
+from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
 from controller.model.context import ControllerContext
 from controller.model.faults import move_fault, outgrown
 from controller.model.reassignment import UNIDENTIFIED, reassign_to
@@ -56,6 +56,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
         ),
     )
     accepted = {tp: target for tp, target in new.items() if tp not in faults}
+    yield from rollout_overrides.take_out(context, accepted)
     yield from reassignments.begin(context, accepted)
     return accepted
 
@@ -96,7 +97,9 @@ def requested_by_api(
     for tp in (yield from reassignment_entries.rewrite(context, lambda tp, _: tp in targets)):
         judged[tp] = PartitionError(*tp, ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}")
         del targets[tp]
-    yield from reassignments.begin(context, {tp: t for tp, t in targets.items() if _is_new(context, tp, t)})
+    new = {tp: target for tp, target in targets.items() if _is_new(context, tp, target)}
+    yield from rollout_overrides.take_out(context, new)
+    yield from reassignments.begin(context, new)
     errors = [
         verdict if isinstance(verdict, PartitionError) else _outcome(context, tp, verdict)
         for tp, verdict in judged.items()

@@ -89,7 +89,11 @@ def take_back_assigned(context: ControllerContext) -> Rounds[None]:
 
 def load(context: ControllerContext) -> Rounds[None]:
     """Load the strays from the store."""
-    names = yield from children(paths.STRAYS)
+    yield from load_named(context, (yield from children(paths.STRAYS)))
+
+
+def load_named(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
+    """Take the strays that have these names in the store for all that there are."""
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
     gone = [StrayGone(stray) for stray in context.strays if stray not in found]
     left = [StrayLeft(stray) for stray in found if stray not in context.strays]

@@ -8,7 +8,7 @@ follow from the facts, so that queries about one broker need not scan all partit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import repeat
+from itertools import islice, repeat
 from typing import assert_never
 
 from attrs import Factory, define, field
@@ -21,6 +21,8 @@ from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.known_topics import UNASSIGNED, KnownTopic, assignment_of
 from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
+from controller.model.rollout_facts import RolloutFact, RolloutsSettled
+from controller.model.rollouts import Rollouts
 from controller.model.state_machines import PartitionPhase
 from controller.model.topic_ids import TopicIds
 from transport.messages import BrokerEndpoint, PartitionState
@@ -90,6 +92,7 @@ class ControllerContext:
     """The settings that the controller was started with."""
 
     kafka: KafkaBrokers = field(factory=KafkaBrokers)
+    rollouts: Rollouts = field(factory=Rollouts)
 
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
     """By topic. Dictionaries keyed by partition use these same objects as keys."""
@@ -121,6 +124,11 @@ class ControllerContext:
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, except those of topics being deleted."""
         return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._held.on(broker_id)))
+
+    def led_by(self, broker_id: int, most: int) -> int:
+        """Return how many partitions a broker leads, up to `most`."""
+        led = (self.leadership.get(tp) for tp in self._held.on(broker_id))
+        return sum(1 for _ in islice((one for one in led if one is not None and one.leader == broker_id), most))
 
     def brokers_assigned(self) -> list[int]:
         """Return the ids of the brokers that replicas are assigned to, alive or not."""
@@ -208,6 +216,7 @@ class ControllerContext:
                 self._rare_changed(fact)
 
     def _broker_changed(self, fact: facts.BrokerFact) -> None:
+        self.rollouts.stir()
         if isinstance(fact, facts.BrokerRegistered):
             self.brokers[fact.registration.id] = fact.registration
         elif isinstance(fact, facts.BrokerShuttingDown):
@@ -238,9 +247,17 @@ class ControllerContext:
                 self.reassigning[fact.tp] = fact.identity
 
     def _rare_changed(
-        self, fact: facts.ConfigChangesSeen | facts.LogDirFact | facts.StrayFact | facts.KafkaFact
+        self,
+        fact: facts.ConfigChangesSeen
+        | facts.LogDirFact
+        | facts.StrayFact
+        | facts.KafkaFact
+        | RolloutFact
+        | RolloutsSettled,
     ) -> None:
         match fact:
+            case RolloutFact() | RolloutsSettled():
+                self.rollouts.take(fact)
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
             case facts.LogDirOffline() | facts.LogDirOnline():
@@ -317,6 +334,7 @@ class ControllerContext:
 
     def _exclude(self, name: str, topic: KnownTopic) -> None:
         """Forget who leads the partitions of a topic, which moves they are in, and who holds them."""
+        self.rollouts.stir_topic(name)
         tps = self._partitions.get(name, ())
         for tp in tps:
             self.leadership.pop(tp, None)
@@ -360,6 +378,7 @@ class ControllerContext:
             self.reassigning.setdefault(tp, UNIDENTIFIED)
         else:
             self.reassigning.pop(tp, None)
+            self.rollouts.stir(tp)
         if new is UNASSIGNED:
             self.leadership.pop(tp, None)
             self.partition_phases.pop(tp, None)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from controller.model.reassignment import ReassignmentIdentity
+from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.kafka.releases import Release
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
@@ -295,6 +296,8 @@ Fact = (
     | LogDirFact
     | StrayFact
     | KafkaFact
+    | RolloutFact
+    | RolloutsSettled
 )
 
 

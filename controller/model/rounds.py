@@ -151,6 +151,15 @@ def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
     return require_listed(path, names)
 
 
+def lists(paths: Sequence[str]) -> Rounds[list[list[str]]]:
+    """Observe the sorted names of the children of znodes together; [] for each that does not exist.
+
+    Raises StoreError if an ACL keeps us from listing them.
+    """
+    found = cast("list[list[str] | None]", (yield Children(tuple(paths), watch=False)))
+    return [require_listed(path, names) for path, names in zip(paths, found, strict=True)]
+
+
 def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
     """Observe the paths of all znodes below each root, children before their parents.
 

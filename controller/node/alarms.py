@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from controller import events
-from controller.handlers import deletion, leader_epochs, leader_rebalance
+from controller.handlers import deletion, leader_epochs, leader_rebalance, rollout_brakes
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 
@@ -49,7 +49,12 @@ class PendingAlarms:
 
 def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
     """Return the events to schedule after `event` has been processed."""
-    return [*_later(context, event), *_look_at_moves(context), *_look_at_overtaken(context)]
+    return [
+        *_later(context, event),
+        *_look_at_moves(context),
+        *_look_at_overtaken(context),
+        *_look_at_rollouts(context),
+    ]
 
 
 def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
@@ -76,6 +81,8 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
 def first_alarms(context: ControllerContext) -> list[Alarm]:
     """Return the events to schedule for a new controllership."""
     looks = [*_look_at_closed_topics(context), *_look_at_moves(context)]
+    # A look at once: an earlier controller may have left rollouts.
+    looks += [(0.0, event) for _, event in _look_at_rollouts(context)]
     if not context.config.auto_leader_rebalance_enable:
         return looks
     rebalance = leader_rebalance.FIRST_SECONDS, events.AutoPreferredReplicaLeaderElection(context.epoch)
@@ -97,3 +104,8 @@ def _look_at_overtaken(context: ControllerContext) -> list[Alarm]:
     """Return when to look at the leaders of Kafka's that may have forgotten a proposal."""
     seconds = leader_epochs.OVERTAKEN_SECONDS
     return [(seconds, events.OvertakenLeader(tp, then)) for tp, then in context.kafka.overtaken.items()]
+
+
+def _look_at_rollouts(context: ControllerContext) -> list[Alarm]:
+    """Return when to look at what holds a rollout up: not all of it is told by events."""
+    return [(rollout_brakes.LOOK_SECONDS, events.RolloutLook())] if context.rollouts.current is not None else []

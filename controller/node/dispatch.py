@@ -25,6 +25,11 @@ from controller.handlers import (
     reassignment_requests,
     reassignment_views,
     reassignments,
+    rollout_brakes,
+    rollout_orders,
+    rollout_plans,
+    rollout_views,
+    rollouts,
     scram_users,
     strays,
     throttles,
@@ -113,6 +118,8 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
         context, event.caught_up.take()
     ),
     events.ReassignmentProgress: _reading(moves_of),
+    events.RolloutLook: lambda context, _event, host: rollout_brakes.look(context, host.now_ms() / 1000),
+    events.RolloutsDue: _taking(rollouts.advance),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---
     events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),
@@ -132,6 +139,7 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     messages.ControlledShutdownRequest: _taking(controlled_shutdown.controlled_shutdown, "broker_id", "broker_epoch"),
     # --- changes by administrators ---
     messages.AlterPartitionReassignmentsRequest: _taking(reassignment_requests.requested_by_api, "partitions"),
+    messages.ChangeRolloutRequest: lambda context, request, _host: rollout_orders.change_rollout(context, request),
     messages.CreatePartitionsRequest: lambda context, request, _host: topic_requests.create_partitions(
         context, request
     ),
@@ -141,11 +149,15 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     messages.DeleteTopicsRequest: _taking(deletion_markers.delete_topics, "names"),
     messages.ElectLeadersRequest: lambda context, request, _host: leader_elections.requested_by_api(context, request),
     messages.IncrementalAlterConfigsRequest: _taking(config_changes.alter_configs, "resources"),
+    messages.StartRolloutRequest: lambda context, request, host: rollout_plans.start(context, request, host.now_ms()),
+    messages.UploadRolloutRequest: lambda context, request, _host: rollout_plans.upload(context, request),
     # --- read-only requests ---
     messages.DescribeConfigsRequest: _taking(configs.describe_configs, "resources"),
     messages.DescribeReassignmentsRequest: lambda context, request, _host: throttles.with_throttles(
         reassignment_views.describe_reassignments(context, request.reassignments)
     ),
+    messages.DescribeRolloutMovesRequest: _taking(rollout_views.describe_moves, "name", "states", "part"),
+    messages.DescribeRolloutsRequest: _reading(rollout_views.describe, "names"),
     messages.DescribeClusterRequest: _reading(metadata.describe_cluster),
     messages.ListPartitionReassignmentsRequest: _reading(reassignment_requests.list_ongoing, "partitions"),
     messages.ListReassignmentsRequest: _reading(reassignment_views.list_reassignments, "partitions"),
@@ -178,11 +190,12 @@ def follow_ups(
     context: ControllerContext, event: events.ControllerEvent, caught_up: events.CaughtUp
 ) -> list[events.ControllerEvent]:
     """Return the events to queue after `event` has been processed, when others have had their turn."""
+    due: list[events.ControllerEvent] = [events.RolloutsDue()] if context.rollouts.is_stirred else []
     match event:
         case events.RequestEvent(request=messages.AlterPartitionRequest(partitions=items)):
             # A granted ISR may be the one that a move was waiting for.
             ready = [item.tp for item in items if reassignments.may_finish(context, item.tp)]
             caught_up.add(ready)
-            return [events.PartitionReassignmentIsrChange(caught_up)] if ready else []
+            return [events.PartitionReassignmentIsrChange(caught_up), *due] if ready else due
         case _:
-            return []
+            return due

@@ -112,6 +112,10 @@ class Backlog:
         """The brokers to whose lanes moves belong that wait."""
         return {broker for broker, lane in self._lanes.items() if len(lane) and broker != NO_COPY}
 
+    def count(self, is_open: Callable[[int], bool]) -> int:
+        """Return how many moves wait in the lanes to brokers for which `is_open` is true."""
+        return sum(len(lane) for broker, lane in self._lanes.items() if is_open(broker))
+
     def waiting(self) -> Iterator[int]:
         """Yield the numbers of all moves that wait."""
         for lane in self._lanes.values():

@@ -72,6 +72,19 @@ class MoveState(Enum):
     BACK = "back"
 
 
+@frozen
+class Direction:
+    """The states of moves in one direction."""
+
+    pending: MoveState
+    in_flight: MoveState
+    ended: MoveState
+
+
+FORTH: Final = Direction(MoveState.PENDING, MoveState.IN_FLIGHT, MoveState.DONE)
+BACK: Final = Direction(MoveState.DONE, MoveState.GOING_BACK, MoveState.BACK)
+
+
 PHASES: Final[Mapping[Phase, Mapping[Happening, Phase]]] = MappingProxyType(
     {
         Phase.RUNNING: {

@@ -24,6 +24,7 @@ from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     ApiVersionsRequest,
+    ChangeRolloutRequest,
     CommitTraceRequest,
     ConfigResource,
     ConfigResourceType,
@@ -34,6 +35,8 @@ from transport.messages import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeReassignmentsRequest,
+    DescribeRolloutMovesRequest,
+    DescribeRolloutsRequest,
     ElectionType,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -44,6 +47,9 @@ from transport.messages import (
     NewPartitions,
     NewTopic,
     Request,
+    RolloutOrder,
+    StartRolloutRequest,
+    UploadRolloutRequest,
 )
 from transport.metadata import ReplicaAssignment
 from transport.network import TcpNetwork
@@ -62,6 +68,11 @@ WHOLE: dict[Request[Any], Operation] = {
     AlterPartitionRequest(1, 1, ()): Operation.CLUSTER_ACTION,
     CommitTraceRequest(0, 0): Operation.DESCRIBE,
     ControlledShutdownRequest(1, 1): Operation.CLUSTER_ACTION,
+    ChangeRolloutRequest("monday", RolloutOrder.PAUSE): Operation.ALTER,
+    StartRolloutRequest("monday", "digest", 0): Operation.ALTER,
+    UploadRolloutRequest("monday", "digest", 0, ()): Operation.ALTER,
+    DescribeRolloutMovesRequest("monday"): Operation.DESCRIBE,
+    DescribeRolloutsRequest(): Operation.DESCRIBE,
     DescribeClusterRequest(): Operation.DESCRIBE,
     **dict.fromkeys(DESCRIBING, Operation.DESCRIBE),
     ElectLeadersRequest(ElectionType.PREFERRED): Operation.ALTER,

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import ClassVar, Final
 
 from transport.errors import ErrorCode
-from transport.messages.common import Message, PartitionError, Request
+from transport.messages.common import MAX_LISTED_TOPICS, Message, PartitionError, Request
 from transport.messages.reassignments import UNKNOWN, UNTHROTTLED
 from transport.metadata import OfPartition
 
@@ -119,7 +119,7 @@ class RolloutDescription(Message, frozen=True):
 
     `phase` and `holds` are those of `controller.rollout.states`; `why` says in words what holds it. `counts` has the
     moves in each state, `waits` how many of the moves looked at last wait for what. `place` is 0 for the rollout that
-    runs, and UNKNOWN for one that is over. `error` is that of the time left so far, as a part of it.
+    runs, and UNKNOWN for one that is over. `error_percent` is the error of the time left so far.
     """
 
     name: str
@@ -138,7 +138,7 @@ class RolloutDescription(Message, frozen=True):
     bytes_left: int = 0
     rate: int = UNKNOWN
     left_ms: int = UNKNOWN
-    error: float | None = None
+    error_percent: int = UNKNOWN
 
 
 class DescribeRolloutsResponse(Message, frozen=True):
@@ -151,6 +151,8 @@ class DescribeRolloutsResponse(Message, frozen=True):
 
 class DescribeRolloutsRequest(Request[DescribeRolloutsResponse], frozen=True):
     """Describe all rollouts, or those of these names that exist."""
+
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     names: tuple[str, ...] | None = None
 
@@ -180,6 +182,8 @@ class DescribeRolloutMovesRequest(Request[DescribeRolloutMovesResponse], frozen=
 
     Begin with part 0.
     """
+
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     name: str
     states: tuple[str, ...] | None = None

@@ -26,6 +26,7 @@ PRODUCER_IDS: Final = "/latest_producer_id_block"
 KLAMM_CONTROLLERS: Final = "/klamm/controllers"
 STRAYS: Final = "/klamm/strays"
 STORAGE_IDS: Final = "/klamm/storage_ids"
+ROLLOUTS: Final = "/klamm/rollouts"
 
 MIGRATION: Final = "/migration"
 """Exists once Kafka's migration to KRaft has begun."""
@@ -149,6 +150,31 @@ def parse_stray(name: str) -> Stray | None:
     if partition is None or broker_id is None or not (is_topic_id(topic_id) and is_topic_name(topic)):
         return None
     return Stray(topic_id, topic, partition, broker_id)
+
+
+def rollout(name: str) -> str:
+    """Return the path of a rollout's state, which is empty while its plan is being uploaded."""
+    return f"{ROLLOUTS}/{name}"
+
+
+def rollout_plans(name: str) -> str:
+    """Return the path of the parent of the parts of a rollout's plan."""
+    return f"{ROLLOUTS}/{name}/moves"
+
+
+def rollout_plan(name: str, first: int) -> str:
+    """Return the path of the part of a rollout's plan whose first move has this number."""
+    return f"{ROLLOUTS}/{name}/moves/{first}"
+
+
+def rollout_marks(name: str, first: int) -> str:
+    """Return the path of the progress of that part."""
+    return f"{ROLLOUTS}/{name}/marks/{first}"
+
+
+def rollout_strangers(name: str) -> str:
+    """Return the path of the partitions that administrators have moved before the rollout has read its part."""
+    return f"{ROLLOUTS}/{name}/by_hand"
 
 
 def numbers(names: Iterable[str]) -> list[int]:

@@ -22,7 +22,7 @@ from controller.rollout.choosing import Hold
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.judging import Course, judge
 from controller.rollout.moves import Move
-from controller.rollout.states import Happening, HeldBy, MoveState, Phase
+from controller.rollout.states import BACK, FORTH, Happening, HeldBy, MoveState, Phase
 from klamm.cli.rollout.brakes import Brakes
 from klamm.cli.rollout.ending import cancel, elect
 from klamm.cli.rollout.history import History
@@ -32,7 +32,7 @@ from klamm.cli.rollout.plan_files import Plan
 from klamm.cli.rollout.showing import Display, Progress
 from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.surroundings import Surroundings
-from klamm.cli.rollout.work import BACK, FORTH, Work
+from klamm.cli.rollout.work import Work
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     PartitionState,

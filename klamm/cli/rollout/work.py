@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from controller.rollout.backlog import Backlog
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose
 from controller.rollout.moves import Move
-from controller.rollout.states import MoveState
+from controller.rollout.states import Direction
 from controller.rollout.waiting import Wait
 from transport.messages import UNKNOWN, ReassignmentDescription
 from transport.metadata import TopicPartition
 
 STALLED_SECONDS: Final = 60.0
 """A move that copies nothing for so long is stuck."""
-
-
-@frozen
-class Direction:
-    """The states of moves in one direction."""
-
-    pending: MoveState
-    in_flight: MoveState
-    ended: MoveState
-
-
-FORTH: Final = Direction(MoveState.PENDING, MoveState.IN_FLIGHT, MoveState.DONE)
-BACK: Final = Direction(MoveState.DONE, MoveState.GOING_BACK, MoveState.BACK)
 
 
 @define

@@ -1,0 +1,199 @@
+"""The moves of a rollout: chosen, begun, and cancelled."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from controller.handlers import reassignments, rollout_throttles
+from controller.handlers.reassignment_requests import refusal
+from controller.handlers.rollout_records import write_marks
+from controller.model.context import ControllerContext
+from controller.model.faults import outgrown
+from controller.model.rollout_facts import MoveLeftOut, MovesChosen
+from controller.model.rollout_parts import Part
+from controller.model.rollouts import Rollout
+from controller.model.rounds import Rounds, Step, change
+from controller.rollout.backlog import WIDTH
+from controller.rollout.choosing import Choice, Hold, InFlight, Limits, Standing, choose
+from controller.rollout.judging import Course, Judgement, judge
+from controller.rollout.moves import Move
+from controller.rollout.states import MoveState
+from transport.log import get_logger
+from transport.messages import UNLIMITED, RolloutSettings
+from transport.metadata import NO_LEADER, TopicPartition
+
+log = get_logger(__name__)
+
+BEGUN_AT_ONCE: Final = 50
+"""The most moves that one event begins or cancels, so that it does not take long."""
+
+_NOT_WRITTEN: Final = "its znodes cannot be read or written: see the controller's log"
+
+Place = tuple[Part, int]
+"""The place of a move in the plan: its part, and its number there."""
+
+Places = dict[Move, Place]
+
+
+def judged(context: ControllerContext, part: Part, number: int) -> Judgement:
+    """Return how far a move is."""
+    move = part.moves[number]
+    is_gone = move.topic not in context.topics or move.topic in context.deletions
+    assignment = None if is_gone else context.assignment(move.tp)
+    is_other = not is_gone and context.topic_id(move.topic) != part.topic_ids[move.topic]
+    return judge(move, assignment if assignment and assignment.replicas else None, is_other_topic=is_other)
+
+
+# --- choosing -----------------------------------------------------------------------------------------------------
+
+
+def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
+    """Choose the moves that begin next, and begin some of them; return whether no others could begin in their place."""
+    places = _candidates(context, rollout)
+    choice = _choose(context, rollout, places)
+    begin = choice.begin[:BEGUN_AT_ONCE]
+    yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, choice.waits),))])
+    begun = yield from _begin(context, rollout, [places[move] for move in begin])
+    return len(begun) == len(choice.begin)
+
+
+def _candidates(context: ControllerContext, rollout: Rollout) -> Places:
+    limits, into = rollout.stored.settings, _into(rollout)
+
+    def is_open(broker: int) -> bool:
+        return into[broker] < limits.into and (broker < 0 or broker in context.brokers)
+
+    found: Places = {}
+    for part in rollout.parts.values():
+        found.update((part.moves[number], (part, number)) for number in part.backlog.candidates(is_open))
+        if len(found) >= WIDTH:
+            break
+    return found
+
+
+def _into(rollout: Rollout) -> Counter[int]:
+    return Counter(broker for part, number in rollout.flying for broker in part.moves[number].adding)
+
+
+def _choose(context: ControllerContext, rollout: Rollout, places: Places) -> Choice:
+    ours = [part.moves[number] for part, number in rollout.flying]
+    # Moves that administrators have asked for go first: the limits leave only the rest to the rollout.
+    others = [_move_of(context, tp) for tp in context.reassigning if tp not in context.rollouts.flying]
+    flying = [InFlight(move, _is_stuck(context, move)) for move in (*ours, *others)]
+    standing = _standing(context, rollout, [*places, *(each.move for each in flying)])
+    return choose(places, flying, limits_of(rollout.stored.settings), standing)
+
+
+def limits_of(settings: RolloutSettings) -> Limits:
+    """Return the limits of a rollout."""
+    most = None if settings.bytes == UNLIMITED else settings.bytes
+    return Limits(settings.into, settings.out_of, settings.leaders, settings.in_all, most)
+
+
+def _move_of(context: ControllerContext, tp: TopicPartition) -> Move:
+    assignment = context.assignment(tp)
+    return Move(*tp, assignment.origin_replicas, assignment.target_replicas)
+
+
+def _is_stuck(context: ControllerContext, move: Move) -> bool:
+    return any(broker not in context.brokers for broker in move.adding)
+
+
+def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Move]) -> Standing:
+    leaders = {move.tp: led.leader for move in moves if (led := context.leadership.get(move.tp)) is not None}
+    able = frozenset(context.able_brokers())
+    dead = {broker for move in moves for broker in move.after if broker not in able}
+    left = {leaders.get(move.tp, NO_LEADER) for move in moves if leaders.get(move.tp) in move.removing}
+    # More of them make no difference.
+    leads = {broker: context.led_by(broker, 2 * rollout.stored.settings.leaders) for broker in left}
+    held = Hold(f"paused by {', '.join(rollout.stored.holds)}") if rollout.stored.holds else rollout.brake
+    return Standing(leaders, leads, dead, rollout.room, rollout.urgent, held)
+
+
+def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Leave partitions as they are whose original replicas are not all alive."""
+    changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part, number in _waiting(rollout):
+        move = part.moves[number]
+        dead = [broker for broker in move.after if broker not in context.brokers]
+        if dead:
+            brokers = f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}"
+            text = f"{brokers} of {list(move.after)} not alive"
+            log.warning("not moved back", rollout=rollout.name, partition=str(move.tp), reason=text)
+            changes[part.first][number] = part.direction.pending, text
+    yield from write_marks(rollout, changes)
+    left = [MoveLeftOut(rollout.name, first, number) for first, found in changes.items() for number in found]
+    yield from change("rollouts", [Step(facts=tuple(left))] if left else [])
+
+
+def _waiting(rollout: Rollout) -> Iterator[Place]:
+    for part in rollout.parts.values():
+        yield from ((part, number) for number in list(part.backlog.waiting()))
+
+
+# --- beginning ----------------------------------------------------------------------------------------------------
+
+
+def _begin(context: ControllerContext, rollout: Rollout, chosen: Iterable[Place]) -> Rounds[list[Place]]:
+    """Begin moves, each if its partition is still as the plan found it; return those that have begun."""
+    changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    begun: list[Place] = []
+    for part, number in chosen:
+        state, why = _verdict(context, part, number)
+        changes[part.first][number] = state, why
+        if state is part.direction.in_flight:
+            begun.append((part, number))
+    yield from write_marks(rollout, changes)
+    marked = [(part, number) for part, number in begun if part.state(number) is part.direction.in_flight]
+    return (yield from _request(context, rollout, marked))
+
+
+def _verdict(context: ControllerContext, part: Part, number: int) -> tuple[MoveState, str]:
+    said, move = judged(context, part, number), part.moves[number]
+    match said.course:
+        case Course.ENDED:
+            return part.direction.ended, ""
+        case Course.WAITING:
+            fault = refusal(context, move.tp, move.after) or _outgrown(context, move)
+            return (part.direction.in_flight, "") if fault is None else (MoveState.FAILED, fault[1])
+        case Course.IN_FLIGHT:
+            return MoveState.OVERRIDDEN, "somebody else moves it there already"
+        case Course.OVERRIDDEN:
+            return MoveState.OVERRIDDEN, said.why
+        case Course.FAILED:
+            return MoveState.FAILED, said.why
+
+
+def _outgrown(context: ControllerContext, move: Move) -> tuple[object, str] | None:
+    topics = {move.topic: context.topics[move.topic].znode}
+    return outgrown(topics, {move.tp: move.after}, context.config.request_limits).get(move.tp)
+
+
+def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Place]) -> Rounds[list[Place]]:
+    moves = [part.moves[number] for part, number in begun]
+    yield from rollout_throttles.begin(context, moves, rollout.stored.settings.throttle)
+    yield from reassignments.begin(context, {move.tp: move.after for move in moves})
+    failed: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part, number in begun:
+        if judged(context, part, number).course is Course.WAITING:
+            failed[part.first][number] = MoveState.FAILED, _NOT_WRITTEN
+    if failed:
+        over = [rollout.parts[first].moves[number].tp for first, found in failed.items() for number in found]
+        yield from rollout_throttles.lift(context, over)
+        yield from write_marks(rollout, failed)
+    return [(part, number) for part, number in begun if number not in failed[part.first]]
+
+
+# --- cancelling ---------------------------------------------------------------------------------------------------
+
+
+def cancel(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Cancel moves in flight, a few in each event; their replicas get their order back."""
+    moves = [part.moves[n] for part, n in rollout.flying if judged(context, part, n).course is Course.IN_FLIGHT]
+    some = moves[:BEGUN_AT_ONCE]
+    back = {move.tp: move.before for move in some if refusal(context, move.tp, move.before) is None}
+    yield from reassignments.begin(context, back)
+    more = MovesChosen(rollout.name, {}, are_more=bool(back) and len(some) < len(moves))
+    yield from change("rollouts", [Step(facts=(more,))])

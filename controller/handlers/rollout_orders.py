@@ -1,0 +1,97 @@
+"""Orders of operators to rollouts, and moves by hand of partitions that rollouts would move."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from controller.handlers import rollout_throttles
+from controller.handlers.rollout_plans import next_number, remove
+from controller.handlers.rollout_records import happen, write_state
+from controller.handlers.rollout_views import described
+from controller.model.context import ControllerContext
+from controller.model.rollouts import Rollout
+from controller.model.rounds import Rounds
+from controller.rollout.states import Happening, Phase
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    UNTHROTTLED,
+    ChangeRolloutRequest,
+    ChangeRolloutResponse,
+    RolloutChanges,
+    RolloutOrder,
+    RolloutSettings,
+)
+
+_HAPPENINGS: Final = {
+    RolloutOrder.PAUSE: Happening.PAUSE,
+    RolloutOrder.RESUME: Happening.RESUME,
+    RolloutOrder.ABORT: Happening.ABORT,
+    RolloutOrder.UNDO: Happening.UNDO,
+}
+
+_NEEDS_PHASE: Final = frozenset({RolloutOrder.ABORT, RolloutOrder.UNDO})
+
+
+def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) -> Rounds[ChangeRolloutResponse]:
+    """Carry out an order of an operator. Raises ApiError."""
+    rollout = context.rollouts.by_name.get(request.name)
+    if rollout is None:
+        text = f"there is no rollout {request.name}: see `klamm rollout list`"
+        raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
+    if request.order is RolloutOrder.REMOVE:
+        return (yield from _remove(rollout))
+    yield from _set(context, rollout, request.changes)
+    if request.without_dead:
+        alive = tuple(broker for broker in rollout.stored.brokers if broker in context.brokers)
+        yield from write_state(rollout, brokers=alive)
+    if request.order in _HAPPENINGS:
+        yield from _order(context, rollout, request.order)
+    return ChangeRolloutResponse(described(context, rollout))
+
+
+def _remove(rollout: Rollout) -> Rounds[ChangeRolloutResponse]:
+    if not rollout.state.is_over:
+        text = f"rollout {rollout.name} is not over but {rollout.state}: abort it first"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    yield from remove(rollout.name)
+    return ChangeRolloutResponse()
+
+
+def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) -> Rounds[None]:
+    happening, before = _HAPPENINGS[order], rollout.state
+    after = before.after(happening)
+    if order in _NEEDS_PHASE and after.phase is before.phase:
+        if before.phase in {Phase.ABORTING, Phase.ABORTED, Phase.ABORTING_TO_UNDO}:
+            return  # an earlier answer may have been lost
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"rollout {rollout.name} is {before}: it cannot {order.value}")
+    if after == before:
+        return
+    is_new = order is RolloutOrder.UNDO
+    number = next_number(context) if is_new and before.is_over else rollout.stored.number
+    # Whoever wants it undone knows which brokers are dead by now.
+    brokers = tuple(context.able_brokers()) if is_new else rollout.stored.brokers
+    throttled = rollout.stored.throttled or (is_new and rollout.stored.settings.throttle != UNTHROTTLED)
+    yield from happen(rollout, happening, number=number, brokers=brokers, throttled=throttled)
+    if rollout.state.phase in {Phase.ABORTING, Phase.ABORTING_TO_UNDO} and rollout is not context.rollouts.current:
+        yield from happen(rollout, Happening.LANDED)  # a rollout that waits for others has nothing in flight
+
+
+def _set(context: ControllerContext, rollout: Rollout, changes: RolloutChanges) -> Rounds[None]:
+    wanted = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not None}
+    settings: RolloutSettings = msgspec.structs.replace(rollout.stored.settings, **wanted)
+    if settings == rollout.stored.settings:
+        return
+    if min(wanted.values()) <= 0:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "each limit, and the throttle, must be greater than 0")
+    is_throttled = settings.throttle != UNTHROTTLED
+    yield from write_state(rollout, settings=settings, throttled=rollout.stored.throttled or is_throttled)
+    if "throttle" not in wanted:
+        return
+    moves = [part.moves[number] for part, number in rollout.flying]
+    if is_throttled:
+        yield from rollout_throttles.begin(context, moves, settings.throttle)
+    else:
+        yield from rollout_throttles.lift(context, [move.tp for move in moves])
+        yield from rollout_throttles.restore(context)

@@ -1,0 +1,48 @@
+"""Moves by hand of partitions that rollouts would move: they go first, and take their partitions out for good."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Final
+
+from controller.handlers import rollout_throttles
+from controller.handlers.rollout_records import write_marks
+from controller.model.context import ControllerContext
+from controller.model.rollout_facts import MovedByHand
+from controller.model.rollouts import Rollout
+from controller.model.rounds import Rounds, Step, change
+from controller.rollout.states import MoveState
+from transport.metadata import TopicPartition
+from transport.store import paths, rollouts
+from transport.store.protocol import ANY_VERSION, Create, Set
+
+BY_HAND: Final = "an administrator has moved it"
+
+
+def take_out(context: ControllerContext, partitions: Collection[TopicPartition]) -> Rounds[None]:
+    """Take partitions out of all rollouts, for good, because an administrator is about to move them."""
+    if not context.rollouts.by_name or not partitions:
+        return
+    moved = frozenset(partitions)
+    changes: defaultdict[str, defaultdict[int, dict[int, tuple[MoveState, str]]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for rollout, part, number in context.rollouts.open_moves(moved):
+        changes[rollout.name][part.first][number] = MoveState.OVERRIDDEN, BY_HAND
+    yield from rollout_throttles.lift(context, [tp for tp in moved if tp in context.rollouts.flying])
+    for name, found in changes.items():
+        yield from write_marks(context.rollouts.by_name[name], found)
+    for rollout in context.rollouts.queue:
+        yield from _remember(rollout, moved)
+
+
+def _remember(rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[None]:
+    """Remember what was moved before its part of the plan is read."""
+    if not (rollout.unread or rollout.interrupted) or moved <= rollout.by_hand:
+        return
+    every = rollout.by_hand | moved
+    path, data = paths.rollout_strangers(rollout.name), rollouts.encode_by_hand(list(every))
+    version = rollout.by_hand_version
+    write = Create(path, data) if version < 0 else Set(path, data, ANY_VERSION)
+    yield from change("rollouts", [Step(writes=(write,), facts=(MovedByHand(rollout.name, every, version + 1),))])

@@ -1,0 +1,93 @@
+"""The throttles of a rollout's moves: named before they begin, and lifted once they are over.
+
+They are the settings of `klamm reassignment execute --throttle`, which record in the same znodes what was before. The
+marks of the moves are written before the one and after the other, so the next controller lifts what this one leaves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from controller.admin import throttle_settings
+from controller.admin.throttle_settings import FOLLOWERS, LEADERS, ByTopic, Side
+from controller.handlers import config_changes
+from controller.handlers.configs import config_path, decode_layer
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, children, read
+from controller.rollout.moves import Move
+from transport.errors import ErrorCode
+from transport.log import get_logger
+from transport.messages import UNTHROTTLED, AlterConfigsResource, ConfigResource
+from transport.metadata import TopicPartition, number_in
+from transport.store import paths
+
+log = get_logger(__name__)
+
+_RATES: Final = (LEADERS.rate_before, FOLLOWERS.rate_before)
+
+Own = Mapping[ConfigResource, Mapping[str, str]]
+
+
+def begin(context: ControllerContext, moves: Collection[Move], rate: int) -> Rounds[None]:
+    """Throttle moves, before they begin or in progress."""
+    wanted = _replicas_of(move for move in moves if move.adding)
+    if rate == UNTHROTTLED or not wanted[FOLLOWERS]:
+        return
+    brokers = {broker for topics in wanted.values() for pairs in topics.values() for _, broker in pairs}
+    of_brokers = yield from _own(throttle_settings.brokers_of(brokers))
+    of_topics = yield from _own(throttle_settings.topics_named(set(wanted[FOLLOWERS]) & set(context.topics)))
+    slowed = [throttle_settings.slowed(resource, own, wanted, rate) for resource, own in of_brokers.items()]
+    named = [throttle_settings.named(resource, own, wanted) for resource, own in of_topics.items()]
+    yield from _alter(context, [*slowed, *named])
+
+
+def lift(context: ControllerContext, over: Iterable[TopicPartition]) -> Rounds[None]:
+    """Lift the throttle of moves that are over."""
+    ended = frozenset(over)
+    names = {tp.topic for tp in ended} & set(context.topics)
+    own = yield from _own(throttle_settings.topics_named(names))
+    yield from _alter(context, [throttle_settings.unnamed(resource, found, ended) for resource, found in own.items()])
+
+
+def restore(context: ControllerContext) -> Rounds[None]:
+    """Restore the rates of brokers, but for those with other moves in progress that are throttled."""
+    names = yield from children(paths.BROKER_CONFIGS)
+    own = yield from _own(throttle_settings.brokers_of(id_ for name in names if (id_ := number_in(name)) is not None))
+    slowed = {resource: found for resource, found in own.items() if not set(_RATES).isdisjoint(found)}
+    if not slowed:
+        return
+    moving = frozenset(context.reassigning)
+    topics = yield from _own(throttle_settings.topics_named({tp.topic for tp in moving}))
+    restored = (throttle_settings.restored(resource, found, topics, moving) for resource, found in slowed.items())
+    yield from _alter(context, list(restored))
+
+
+def _replicas_of(moves: Iterable[Move]) -> dict[Side, ByTopic]:
+    """Return the replicas to throttle: existing ones as leaders, added ones as followers."""
+    leading: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+    following: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+    for move in moves:
+        leading[move.topic].update((move.partition, broker) for broker in move.before)
+        following[move.topic].update((move.partition, broker) for broker in move.adding)
+    sides = ((LEADERS, leading), (FOLLOWERS, following))
+    return {side: {topic: frozenset(pairs) for topic, pairs in found.items()} for side, found in sides}
+
+
+def _own(resources: Iterable[ConfigResource]) -> Rounds[Own]:
+    """Read the own settings of topics and brokers; those that cannot be decoded are left out."""
+    wanted = list(resources)
+    znodes = yield from read(map(config_path, wanted))
+    layers = {each: decode_layer("", config_path(each), znode) for each, znode in zip(wanted, znodes, strict=True)}
+    return {each: layer.settings for each, layer in layers.items() if layer is not None}
+
+
+def _alter(context: ControllerContext, changes: Iterable[AlterConfigsResource]) -> Rounds[None]:
+    wanted = [change for change in changes if change.configs]
+    if not wanted:
+        return
+    answer = yield from config_changes.alter_configs(context, wanted)
+    for outcome in answer.resources:
+        if outcome.error is not ErrorCode.NONE:
+            log.error("a throttle stays as it was", of=outcome.resource.name, fault=outcome.message)

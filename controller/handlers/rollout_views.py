@@ -1,0 +1,108 @@
+"""Rollouts as administrators see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from controller.model.context import ControllerContext
+from controller.model.rollout_parts import Part
+from controller.model.rollouts import Rollout
+from controller.model.rounds import Rounds, read
+from controller.rollout.states import MoveState
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    UNKNOWN,
+    DescribeRolloutMovesResponse,
+    DescribeRolloutsResponse,
+    RolloutDescription,
+    RolloutMoveState,
+)
+from transport.store import paths, rollouts
+from transport.store.fields import UndecodableZnode
+from transport.store.rollouts import StoredMarks
+
+_MOST_WAITS: Final = 20
+
+
+def describe(context: ControllerContext, names: Collection[str] | None) -> DescribeRolloutsResponse:
+    """Describe all rollouts, or those of these names: first those that run or wait, then the others, latest first."""
+    queue = context.rollouts.queue
+    over = [one for one in context.rollouts.by_name.values() if one.state.is_over]
+    every = [*queue, *sorted(over, key=lambda one: -one.stored.number)]
+    return DescribeRolloutsResponse(
+        tuple(described(context, one) for one in every if names is None or one.name in names)
+    )
+
+
+def described(context: ControllerContext, rollout: Rollout) -> RolloutDescription:
+    """Describe a rollout."""
+    stored, state, left = rollout.stored, rollout.state, rollout.time_left
+    place = UNKNOWN if state.is_over else context.rollouts.queue.index(rollout)
+    braked = rollout.brake is not None and not state.is_over
+    waits = Counter(map(str, rollout.waits.values())) if not state.is_over else Counter()
+    return RolloutDescription(
+        rollout.name,
+        stored.digest,
+        stored.phase,
+        (*stored.holds, *(["brake"] if braked else [])),
+        _why(rollout, place),
+        place,
+        stored.settings,
+        stored.started_ms,
+        stored.by,
+        stored.moves,
+        tuple((state.value, count) for state, count in rollout.counts.items()),
+        tuple(waits.most_common(_MOST_WAITS)),
+        sum(part.bytes for part in stored.parts),
+        rollout.left,
+        UNKNOWN if left.rate is None else int(left.rate),
+        UNKNOWN if left.seconds is None else int(left.seconds * 1000),
+        UNKNOWN if left.error is None else round(left.error * 100),
+    )
+
+
+def _why(rollout: Rollout, place: int) -> str:
+    if rollout.state.is_over:
+        return ""
+    if place > 0:
+        return f"{place} rollout{'s' if place > 1 else ''} before it"
+    if rollout.stored.holds:
+        return f"paused by {', '.join(rollout.stored.holds)}"
+    return "" if rollout.brake is None else rollout.brake.text
+
+
+def describe_moves(
+    context: ControllerContext, name: str, states: Sequence[str] | None, part: int
+) -> Rounds[DescribeRolloutMovesResponse]:
+    """Describe the moves of a part of the plan that are in some states. Raises ApiError."""
+    rollout = context.rollouts.by_name.get(name)
+    if rollout is None:
+        raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"there is no rollout {name}: see `klamm rollout list`")
+    wanted = set(MoveState) if states is None else {state for state in MoveState if state.value in states}
+    if not 0 <= part < len(rollout.stored.parts):
+        return DescribeRolloutMovesResponse(())
+    first = rollout.stored.parts[part].first
+    found = rollout.parts.get(first) or (yield from _read(rollout, first))
+    following = part + 1 if part + 1 < len(rollout.stored.parts) else UNKNOWN
+    return DescribeRolloutMovesResponse(tuple(_move(found, number) for number in found.in_states(wanted)), following)
+
+
+def _read(rollout: Rollout, first: int) -> Rounds[Part]:
+    plan, marked = paths.rollout_plan(rollout.name, first), paths.rollout_marks(rollout.name, first)
+    planned, marks = yield from read([plan, marked])
+    try:
+        moves = [] if planned is None else rollouts.decode_part(plan, planned.data)
+        found = StoredMarks(bytes(len(moves))) if marks is None else rollouts.decode_marks(marked, marks.data)
+    except UndecodableZnode as fault:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(fault)) from fault
+    return Part.of(first, moves, found, -1, rollout.state.phase)
+
+
+def _move(part: Part, number: int) -> RolloutMoveState:
+    move = part.moves[number]
+    before, after = (move.before, move.after) if part.is_forth else (move.after, move.before)
+    return RolloutMoveState(
+        move.topic, move.partition, part.state(number).value, before, after, part.why.get(number, "")
+    )

@@ -1,0 +1,223 @@
+"""Rollouts: large plans that the controller itself carries out, a few moves at a time.
+
+A rollout goes on whenever one of its moves has ended, brokers have come or gone, or an operator has given an order:
+
+    settle   what became of the moves in flight: throttles lifted, then marked
+    open     the next part of the plan is read, where few moves are left to choose from
+    begin    moves are chosen, marked as in flight, throttled, and begun
+
+Marks are written before a move begins and after it has ended. A new controller therefore knows each move that may be in
+flight, and finds out from the assignment whether it is, has ended or has not begun. `controller.rollout` decides.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller.handlers import leader_elections, rollout_throttles
+from controller.handlers.rollout_moves import begin_next, cancel, judged, leave_out_dead
+from controller.handlers.rollout_overrides import BY_HAND
+from controller.handlers.rollout_records import happen, write_marks, write_state
+from controller.model.context import ControllerContext
+from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
+from controller.model.rollout_parts import Part
+from controller.model.rollouts import Rollout
+from controller.model.rounds import Rounds, Step, change, read
+from controller.rollout.judging import Course
+from controller.rollout.states import BACK, Happening, MoveState, Phase
+from transport.log import get_logger
+from transport.messages import ElectionType
+from transport.metadata import TopicPartition
+from transport.store import paths, rollouts
+from transport.store.fields import UndecodableZnode
+from transport.store.rollouts import StoredMarks, StoredPart
+
+log = get_logger(__name__)
+
+LOOKED_AHEAD: Final = 5_000
+"""The next part of a plan is read once fewer moves than these are left to choose from."""
+
+OPENED_AT_ONCE: Final = 1
+
+Outcomes = Mapping[int, Mapping[int, tuple[MoveState, str]]]
+"""The new states of moves, by part and number."""
+
+_ENDS: Final = {Course.OVERRIDDEN: MoveState.OVERRIDDEN, Course.FAILED: MoveState.FAILED}
+
+
+def advance(context: ControllerContext) -> Rounds[None]:
+    """Let the first rollout of the queue go on, as far as one event may take it."""
+    yield from change("rollouts", [Step(facts=(RolloutsSettled(),))])
+    rollout = context.rollouts.current
+    if rollout is None:
+        return
+    if rollout.interrupted:
+        yield from open_parts(rollout, rollout.interrupted[:OPENED_AT_ONCE])
+        yield from _again(rollout)
+        return
+    yield from settle(context, rollout)
+    if rollout.name not in context.rollouts.by_name:
+        return
+    if rollout.state.phase in {Phase.ABORTING, Phase.ABORTING_TO_UNDO}:
+        yield from _land(context, rollout)
+    else:
+        yield from _move_on(context, rollout)
+
+
+def _again(rollout: Rollout) -> Rounds[None]:
+    """Have the rollout go on in another event, so that this one does not take long."""
+    yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, rollout.waits, are_more=True),))])
+
+
+# --- parts of the plan --------------------------------------------------------------------------------------------
+
+
+def open_parts(rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
+    """Read parts of the plan and their marks."""
+    wanted = list(parts)
+    where = [(paths.rollout_plan(rollout.name, p.first), paths.rollout_marks(rollout.name, p.first)) for p in wanted]
+    znodes = yield from read(path for pair in where for path in pair)
+    for part, (plan, marked), planned, marks in zip(wanted, where, znodes[::2], znodes[1::2], strict=True):
+        try:
+            moves = rollouts.decode_part(plan, b"" if planned is None else planned.data)
+            found = None if marks is None else rollouts.decode_marks(marked, marks.data)
+        except UndecodableZnode as fault:
+            yield from _set_aside(rollout, part, fault)
+            continue
+        version = -1 if marks is None else marks.stat.version
+        opened = Part.of(part.first, moves, found or StoredMarks(bytes(len(moves))), version, rollout.state.phase)
+        yield from change("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
+        yield from _take_out_moved(rollout, opened)
+
+
+def _set_aside(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> Rounds[None]:
+    """Leave out a part of the plan that cannot be read."""
+    log.error("a part of a rollout is left out: it cannot be read", rollout=rollout.name, fault=str(fault))
+    lost = replace(part, closed=True, left=0, tally={MoveState.FAILED.value: part.moves})
+    parts = tuple(lost if each.first == part.first else each for each in rollout.stored.parts)
+    yield from write_state(rollout, parts=parts)
+
+
+def _take_out_moved(rollout: Rollout, part: Part) -> Rounds[None]:
+    """Take out the moves of partitions that administrators have moved before the part was read."""
+    if not rollout.by_hand:
+        return
+    due = part.in_states({part.direction.pending, part.direction.in_flight})
+    moved = [number for number in due if part.moves[number].tp in rollout.by_hand]
+    changes = dict.fromkeys(moved, (MoveState.OVERRIDDEN, BY_HAND))
+    yield from write_marks(rollout, {part.first: changes})
+
+
+def _open_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
+    """Open the next part of the plan if few moves are left; return whether one was opened."""
+    able = context.brokers
+
+    def is_open(broker: int) -> bool:
+        return broker < 0 or broker in able
+
+    left = sum(part.backlog.count(is_open) for part in rollout.parts.values())
+    if left >= LOOKED_AHEAD or not rollout.unread:
+        return False
+    following = rollout.unread[0]
+    parts = tuple(replace(p, opened=True) if p.first == following.first else p for p in rollout.stored.parts)
+    # From now on the next controller looks whether moves of this part are in flight.
+    yield from write_state(rollout, parts=parts)
+    yield from open_parts(rollout, rollout.interrupted)
+    return True
+
+
+# --- what has ended -----------------------------------------------------------------------------------------------
+
+
+def settle(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Find out what became of the moves in flight; lift the throttles of those that are over, and mark them."""
+    changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part, number in rollout.flying:
+        outcome = outcome_of(context, part, number)
+        if outcome is not None:
+            changes[part.first][number] = outcome
+    if not changes:
+        return
+    yield from _lift(context, rollout, changes)
+    yield from write_marks(rollout, changes)
+    yield from _elect(context, rollout, changes)
+
+
+def outcome_of(context: ControllerContext, part: Part, number: int) -> tuple[MoveState, str] | None:
+    """Return what became of a move in flight, None if it still is."""
+    move, said = part.moves[number], judged(context, part, number)
+    if said.course is not Course.FAILED and context.assignment(move.tp).target_replicas == move.before:
+        return part.direction.pending, ""  # it has not begun, or was cancelled and moves back
+    match said.course:
+        case Course.IN_FLIGHT:
+            return None
+        case Course.ENDED:
+            return part.direction.ended, ""
+        case _:
+            return _ENDS[said.course], said.why
+
+
+def _lift(context: ControllerContext, rollout: Rollout, changes: Outcomes) -> Rounds[None]:
+    if rollout.stored.throttled:
+        over = [rollout.parts[first].moves[n].tp for first, found in changes.items() for n in found]
+        yield from rollout_throttles.lift(context, over)
+
+
+def _elect(context: ControllerContext, rollout: Rollout, changes: Outcomes) -> Rounds[None]:
+    """Elect the preferred leaders of partitions that have been moved, where the plan counts on them."""
+    if not rollout.stored.settings.elects:
+        return
+    ended = rollout.direction.ended
+    tps = [rollout.parts[f].moves[n].tp for f, found in changes.items() for n, (s, _) in found.items() if s is ended]
+    others = [tp for tp in tps if tp in context.leadership and not _is_led_by_preferred(context, tp)]
+    yield from leader_elections.elect(context, ElectionType.PREFERRED, others)
+
+
+def _is_led_by_preferred(context: ControllerContext, tp: TopicPartition) -> bool:
+    return context.leadership[tp].leader == context.assignment(tp).replicas[0]
+
+
+# --- what goes on -------------------------------------------------------------------------------------------------
+
+
+def _land(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Cancel the moves in flight of a rollout that is aborted, a few in each event."""
+    if rollout.flying:
+        yield from cancel(context, rollout)
+        yield from settle(context, rollout)
+    if rollout.flying:
+        return
+    yield from happen(rollout, Happening.LANDED)
+    yield from _end(context, rollout)
+
+
+def _move_on(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Begin the next moves, or finish."""
+    over = [first for first, part in rollout.parts.items() if part.is_over]
+    if over:
+        closed = PartsClosed(rollout.name, tuple(over))
+        yield from write_state(rollout, closed, parts=rollout.summarised(closes=over))
+    if not rollout.parts and not rollout.unread:
+        yield from happen(rollout, Happening.FINISHED)
+        yield from _end(context, rollout)
+        return
+    if rollout.state.is_paused:
+        return
+    if (yield from _open_next(context, rollout)):
+        yield from _again(rollout)
+    if rollout.direction is BACK:
+        yield from leave_out_dead(context, rollout)
+    has_begun_all = yield from begin_next(context, rollout)
+    if not has_begun_all or any(part.is_over for part in rollout.parts.values()):
+        yield from _again(rollout)
+
+
+def _end(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Leave no throttle behind."""
+    if rollout.state.is_over and rollout.stored.throttled:
+        yield from rollout_throttles.restore(context)
+        yield from write_state(rollout, throttled=False)

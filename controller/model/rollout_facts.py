@@ -1,0 +1,111 @@
+"""Facts about rollouts, see `controller.model.facts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from controller.model.rollout_parts import Part
+from controller.rollout.choosing import Hold
+from controller.rollout.states import MoveState
+from controller.rollout.waiting import Wait
+from transport.metadata import TopicPartition
+from transport.store.rollouts import StoredPart, StoredRollout
+
+
+@frozen
+class Upload:
+    """A plan that is being uploaded: the parts in the store, and how many moves were sent for each request."""
+
+    digest: str
+    parts: Mapping[int, StoredPart] = field(factory=dict)
+    sent: Mapping[int, int] = field(factory=dict)
+
+
+@frozen
+class RolloutFact:
+    """The base class of facts about a rollout."""
+
+    name: str
+
+
+@frozen
+class RolloutWritten(RolloutFact):
+    """The state of a rollout has this content at this dataVersion."""
+
+    stored: StoredRollout
+    version: int
+
+
+@frozen
+class RolloutGone(RolloutFact):
+    """A rollout, or a plan that was being uploaded, is gone."""
+
+
+@frozen
+class UploadGrown(RolloutFact):
+    """A plan that is being uploaded has these parts."""
+
+    upload: Upload
+
+
+@frozen
+class PartOpened(RolloutFact):
+    """A part of the plan was read."""
+
+    part: Part = field(eq=False)
+
+
+@frozen
+class PartsClosed(RolloutFact):
+    """Parts of the plan are not needed in memory any more; None for all."""
+
+    firsts: tuple[int, ...] | None = None
+
+
+@frozen
+class MovesMarked(RolloutFact):
+    """Moves of a part are in these states, as its marks say at this dataVersion."""
+
+    first: int
+    changes: Mapping[int, tuple[MoveState, str]]
+    version: int
+
+
+@frozen
+class MoveLeftOut(RolloutFact):
+    """A move is left to a later undo."""
+
+    first: int
+    number: int
+
+
+@frozen
+class MovedByHand(RolloutFact):
+    """Administrators have moved these partitions, whose parts may not have been read."""
+
+    partitions: frozenset[TopicPartition]
+    version: int
+
+
+@frozen
+class RolloutSeen(RolloutFact):
+    """What a look at the cluster has shown: the moves that are urgent, and the brake that holds."""
+
+    now: float
+    brake: Hold | None
+    urgent: frozenset[TopicPartition]
+
+
+@frozen
+class MovesChosen(RolloutFact):
+    """What the moves wait for that were looked at last; with `are_more`, others may begin right now."""
+
+    waits: Mapping[TopicPartition, Wait]
+    are_more: bool = False
+
+
+@frozen
+class RolloutsSettled:
+    """What had happened to moves in flight has been looked at."""

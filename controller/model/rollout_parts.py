@@ -1,0 +1,165 @@
+"""The open parts of a rollout's plan.
+
+A plan is read part by part, as the rollout gets there: a part is open from then until its last move is over. The marks
+of a part are the states of its moves, a byte for each, in memory as in the store. So a new controller reads the state
+of a rollout and the marks of its open parts, and of the plan only these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import Factory, define, field
+from msgspec.structs import replace
+
+from controller.rollout.backlog import Backlog
+from controller.rollout.moves import Move, interned
+from controller.rollout.states import BACK, FORTH, Direction, MoveState, Phase
+from transport.messages import RolloutMove
+from transport.store.rollouts import StoredMarks, StoredPart
+
+CODES: Final = (
+    MoveState.PENDING,
+    MoveState.IN_FLIGHT,
+    MoveState.DONE,
+    MoveState.OVERRIDDEN,
+    MoveState.SKIPPED,
+    MoveState.FAILED,
+    MoveState.GOING_BACK,
+    MoveState.BACK,
+)
+"""The states of moves, by the bytes that stand for them in the store."""
+
+_CODE: Final = {state: code for code, state in enumerate(CODES)}
+
+
+def direction_of(phase: Phase) -> Direction:
+    """Return the direction in which a rollout moves in a phase."""
+    return BACK if phase in {Phase.UNDOING, Phase.UNDONE} else FORTH
+
+
+@define
+class Part:
+    """An open part of a plan, in one direction. Its moves have numbers from 0."""
+
+    first: int
+    moves: Sequence[Move]
+    topic_ids: Mapping[str, str]
+    direction: Direction
+    version: int
+    """The dataVersion of its marks; -1 if there are none in the store."""
+
+    why: dict[int, str] = Factory(dict)
+    left_out: dict[int, None] = Factory(dict)
+    """Moves that wait for another undo, as their original replicas are dead."""
+
+    tally: Counter[MoveState] = field(factory=Counter)
+    left: int = 0
+    """The bytes that remain to be copied."""
+
+    _marks: bytearray = field(factory=bytearray)
+    _backlog: Backlog = field(init=False)
+
+    @classmethod
+    def of(cls, first: int, planned: Sequence[RolloutMove], marks: StoredMarks | None, version: int, to: Phase) -> Part:
+        """Return the part whose moves and marks are in the store."""
+        forth = interned(Move(move.topic, move.partition, move.before, move.after, move.size) for move in planned)
+        direction = direction_of(to)
+        moves = list(forth) if direction is FORTH else [move.reversed for move in forth]
+        found = bytearray(len(moves)) if marks is None else bytearray(marks.marks)
+        why = {} if marks is None else dict(marks.why)
+        ids = {move.topic: move.topic_id for move in planned}
+        part = cls(first, moves, ids, direction, version, why=why, marks=found)
+        part._count()
+        return part
+
+    def _count(self) -> None:
+        self._backlog = Backlog.of(self.moves)
+        for number, code in enumerate(self._marks):
+            state = CODES[code]
+            self.tally[state] += 1
+            if state is not self.direction.pending:
+                self._backlog.take(number)
+            if self._is_due(state):
+                self.left += self.moves[number].bytes
+
+    def _is_due(self, state: MoveState) -> bool:
+        return state in (self.direction.pending, self.direction.in_flight)
+
+    @property
+    def is_forth(self) -> bool:
+        """Whether its moves are those of the plan, and not the way back."""
+        return self.direction is FORTH
+
+    def state(self, number: int) -> MoveState:
+        """Return the state of a move."""
+        return CODES[self._marks[number]]
+
+    def mark(self, number: int, state: MoveState, why: str = "") -> None:
+        """Note the state of a move."""
+        before = self.state(number)
+        _note(self.why, number, why)
+        if before is state:
+            return
+        self._marks[number] = _CODE[state]
+        self.tally[before] -= 1
+        self.tally[state] += 1
+        self.left += (self._is_due(state) - self._is_due(before)) * self.moves[number].bytes
+        if before is self.direction.pending and number not in self.left_out:
+            self._backlog.take(number)
+        elif state is self.direction.pending:
+            self._backlog.put_back(number)
+
+    def leave_out(self, number: int) -> None:
+        """Let a move be, for now."""
+        if number not in self.left_out:
+            self.left_out[number] = None
+            self.left -= self.moves[number].bytes
+            self._backlog.take(number)
+
+    def stored(self, changes: Mapping[int, tuple[MoveState, str]]) -> StoredMarks:
+        """Return the marks with changes, as they are stored."""
+        marks = bytearray(self._marks)
+        for number, (state, _) in changes.items():
+            marks[number] = _CODE[state]
+        why = dict(self.why)
+        for number, (_, text) in changes.items():
+            _note(why, number, text)
+        return StoredMarks(bytes(marks), why)
+
+    @property
+    def backlog(self) -> Backlog:
+        """The moves that wait."""
+        return self._backlog
+
+    @property
+    def flying(self) -> list[int]:
+        """The moves in flight."""
+        code = _CODE[self.direction.in_flight]
+        if not self.tally[self.direction.in_flight]:
+            return []
+        return [number for number, mark in enumerate(self._marks) if mark == code]
+
+    def in_states(self, states: Iterable[MoveState]) -> list[int]:
+        """Return the moves that are in one of these states."""
+        codes = {_CODE[state] for state in states}
+        return [number for number, mark in enumerate(self._marks) if mark in codes]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no move waits, and none is in flight."""
+        return not len(self._backlog) and not self.tally[self.direction.in_flight]
+
+    def summary(self, part: StoredPart, *, closed: bool) -> StoredPart:
+        """Return what the state of the rollout says about the part."""
+        tally = {state.value: count for state, count in self.tally.items() if count and state is not MoveState.PENDING}
+        return replace(part, left=self.left, opened=True, closed=closed, tally=tally)
+
+
+def _note(why: dict[int, str], number: int, text: str) -> None:
+    if text:
+        why[number] = text
+    else:
+        why.pop(number, None)

@@ -1,0 +1,247 @@
+"""The rollouts that the controller carries out, as it holds them: states, open parts of plans, uploads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from attrs import Factory, define, field
+from msgspec.structs import replace
+
+from controller.model.rollout_facts import (
+    MovedByHand,
+    MoveLeftOut,
+    MovesChosen,
+    MovesMarked,
+    PartOpened,
+    PartsClosed,
+    RolloutFact,
+    RolloutGone,
+    RolloutSeen,
+    RolloutsSettled,
+    RolloutWritten,
+    Upload,
+    UploadGrown,
+)
+from controller.model.rollout_parts import CODES, Part, direction_of
+from controller.rollout.choosing import Hold
+from controller.rollout.forecast import TimeLeft
+from controller.rollout.states import Direction, HeldBy, MoveState, Phase, RolloutState
+from controller.rollout.waiting import Wait
+from transport.metadata import TopicPartition
+from transport.store.rollouts import StoredPart, StoredRollout
+
+_IN_FLIGHT: Final = frozenset({MoveState.IN_FLIGHT, MoveState.GOING_BACK})
+
+
+@define
+class Rollout:
+    """A rollout."""
+
+    name: str
+    stored: StoredRollout
+    version: int
+    """The dataVersion of its state."""
+
+    parts: dict[int, Part] = Factory(dict)
+    """The open parts, by first number, in the order of the plan."""
+
+    by_hand: frozenset[TopicPartition] = frozenset()
+    """Partitions that administrators have moved before their part was read."""
+
+    by_hand_version: int = -1
+    brake: Hold | None = None
+    urgent: frozenset[TopicPartition] = frozenset()
+    waits: Mapping[TopicPartition, Wait] = field(factory=dict)
+    room: Mapping[int, int] = field(factory=dict)
+    time_left: TimeLeft = field(factory=TimeLeft)
+    ran: float = 0.0
+    """The seconds that it has run under this controller, pauses not counted."""
+
+    looked: float | None = None
+
+    @property
+    def state(self) -> RolloutState:
+        """Its phase and the holds that last."""
+        return RolloutState(Phase(self.stored.phase), frozenset(map(HeldBy, self.stored.holds)))
+
+    @property
+    def direction(self) -> Direction:
+        """The direction in which it moves."""
+        return direction_of(Phase(self.stored.phase))
+
+    @property
+    def interrupted(self) -> list[StoredPart]:
+        """The parts that were open, and are not in memory: they may have moves in flight."""
+        return [part for part in self.stored.parts if part.opened and not part.closed and part.first not in self.parts]
+
+    @property
+    def unread(self) -> list[StoredPart]:
+        """The parts that have not been opened."""
+        return [part for part in self.stored.parts if not part.opened and not part.closed]
+
+    @property
+    def flying(self) -> list[tuple[Part, int]]:
+        """The moves in flight."""
+        return [(part, number) for part in self.parts.values() for number in part.flying]
+
+    @property
+    def counts(self) -> dict[MoveState, int]:
+        """The number of moves in each state."""
+        found: Counter[MoveState] = Counter()
+        for part in self.stored.parts:
+            if part.first in self.parts:
+                found.update(self.parts[part.first].tally)
+            else:
+                found.update({MoveState(state): count for state, count in part.tally.items()})
+        found[MoveState.PENDING] += self.stored.moves - sum(found.values())
+        return {state: found[state] for state in CODES if found[state]}
+
+    @property
+    def left(self) -> int:
+        """The bytes that remain to be copied."""
+        open_ = self.parts
+        return sum(open_[part.first].left if part.first in open_ else part.left for part in self.stored.parts)
+
+    def summarised(self, *, closes: Collection[int] = ()) -> tuple[StoredPart, ...]:
+        """Return what its state says about its parts once some are closed."""
+        found = []
+        for part in self.stored.parts:
+            is_closed = part.closed or part.first in closes
+            open_ = self.parts.get(part.first)
+            found.append(replace(part, closed=is_closed) if open_ is None else open_.summary(part, closed=is_closed))
+        return tuple(found)
+
+    def to_undo(self) -> tuple[StoredPart, ...]:
+        """Return the same for an undo, which looks at all parts again that have moves to take back."""
+        return tuple(_to_undo(part) for part in self.summarised())
+
+
+def _to_undo(part: StoredPart) -> StoredPart:
+    done = part.tally.get(MoveState.DONE.value, 0)
+    # Which of its moves these are, and how many bytes they have, is known when it is opened.
+    return replace(part, opened=False, closed=not done, left=part.bytes * done // max(part.moves, 1))
+
+
+@define
+class Rollouts:
+    """The rollouts of a controllership."""
+
+    by_name: dict[str, Rollout] = Factory(dict)
+    uploads: dict[str, Upload] = Factory(dict)
+    flying: dict[TopicPartition, tuple[str, int, int]] = Factory(dict)
+    """The moves in flight: rollout, part and number."""
+
+    is_stirred: bool = False
+    """Whether something has happened from which the current rollout may go on."""
+
+    @property
+    def queue(self) -> list[Rollout]:
+        """The rollouts that are not over: the first is carried out, the others wait for it."""
+        waiting = [one for one in self.by_name.values() if not one.state.is_over]
+        return sorted(waiting, key=lambda one: one.stored.number)
+
+    @property
+    def current(self) -> Rollout | None:
+        """The rollout that is carried out."""
+        return next(iter(self.queue), None)
+
+    def stir(self, tp: TopicPartition | None = None) -> None:
+        """Note that a move in flight may have ended or, without a partition, that brokers have changed."""
+        if (tp in self.flying) if tp is not None else self.by_name:
+            self.is_stirred = True
+
+    def stir_topic(self, name: str) -> None:
+        """Note that a topic is gone, or about to go."""
+        self.is_stirred = self.is_stirred or any(tp.topic == name for tp in self.flying)
+
+    def open_moves(self, tps: Collection[TopicPartition]) -> Iterator[tuple[Rollout, Part, int]]:
+        """Yield the moves of partitions that wait or are in flight, or may still be undone, in open parts."""
+        for rollout in self.by_name.values():
+            for part in rollout.parts.values():
+                states = {part.direction.pending, part.direction.in_flight}
+                numbers = (number for number, move in enumerate(part.moves) if move.tp in tps)
+                yield from ((rollout, part, number) for number in numbers if part.state(number) in states)
+
+    def take(self, fact: RolloutFact | RolloutsSettled) -> None:
+        """Take a fact about rollouts."""
+        match fact:
+            case RolloutsSettled():
+                self.is_stirred = False
+            case RolloutWritten():
+                self._written(fact)
+            case UploadGrown():
+                self.uploads[fact.name] = fact.upload
+            case RolloutGone():
+                self.uploads.pop(fact.name, None)
+                self._forget(fact.name, None)
+                self.by_name.pop(fact.name, None)
+            case _:
+                self._of_known(fact)
+
+    def _written(self, fact: RolloutWritten) -> None:
+        self.uploads.pop(fact.name, None)
+        known = self.by_name.get(fact.name)
+        if known is None:
+            self.by_name[fact.name] = Rollout(fact.name, fact.stored, fact.version)
+        else:
+            known.stored, known.version = fact.stored, fact.version
+        self.is_stirred = True
+
+    def _of_known(self, fact: RolloutFact) -> None:
+        rollout = self.by_name[fact.name]
+        match fact:
+            case PartOpened():
+                self._opened(rollout, fact.part)
+            case PartsClosed():
+                self._forget(fact.name, fact.firsts)
+            case MovesMarked():
+                self._marked(rollout, fact)
+            case MoveLeftOut():
+                rollout.parts[fact.first].leave_out(fact.number)
+            case MovedByHand():
+                rollout.by_hand, rollout.by_hand_version = fact.partitions, fact.version
+            case RolloutSeen():
+                _see(rollout, fact)
+            case MovesChosen():
+                rollout.waits = fact.waits
+                self.is_stirred = self.is_stirred or fact.are_more
+
+    def _opened(self, rollout: Rollout, part: Part) -> None:
+        rollout.parts = dict(sorted({**rollout.parts, part.first: part}.items()))
+        for number in part.flying:
+            self.flying[part.moves[number].tp] = rollout.name, part.first, number
+
+    def _forget(self, name: str, firsts: tuple[int, ...] | None) -> None:
+        rollout = self.by_name.get(name)
+        if rollout is None:
+            return
+        for first in list(rollout.parts) if firsts is None else firsts:
+            rollout.parts.pop(first, None)
+        gone = [tp for tp, (of, first, _) in self.flying.items() if of == name and first not in rollout.parts]
+        for tp in gone:
+            del self.flying[tp]
+
+    def _marked(self, rollout: Rollout, fact: MovesMarked) -> None:
+        part = rollout.parts[fact.first]
+        part.version = fact.version
+        for number, (state, why) in fact.changes.items():
+            part.mark(number, state, why)
+            tp = part.moves[number].tp
+            if state in _IN_FLIGHT:
+                self.flying[tp] = rollout.name, part.first, number
+            else:
+                self.flying.pop(tp, None)
+
+
+def _see(rollout: Rollout, fact: RolloutSeen) -> None:
+    runs = rollout.brake is None and not rollout.state.is_paused
+    if rollout.looked is not None and runs:
+        rollout.ran += fact.now - rollout.looked
+    rollout.looked, rollout.brake = fact.now, fact.brake
+    rollout.time_left.add(rollout.ran, rollout.left)
+    if rollout.urgent != fact.urgent:
+        rollout.urgent = fact.urgent
+        for part in rollout.parts.values():
+            part.backlog.urge(n for n in part.backlog.waiting() if part.moves[n].tp in fact.urgent)

@@ -1,0 +1,305 @@
+"""Rollouts that the controller carries out: begun a few moves at a time, and carried on by the next controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from attrs import define
+
+from controller.events import RolloutLook
+from controller.node.alarms import first_alarms
+from tests.controller.conftest import Bench
+from transport.errors import ErrorCode
+from transport.messages import (
+    ChangeRolloutRequest,
+    ChangeRolloutResponse,
+    DescribeRolloutMovesRequest,
+    DescribeRolloutMovesResponse,
+    DescribeRolloutsRequest,
+    DescribeRolloutsResponse,
+    RolloutChanges,
+    RolloutDescription,
+    RolloutMove,
+    RolloutOrder,
+    RolloutSettings,
+    StartRolloutRequest,
+    StartRolloutResponse,
+    UploadRolloutRequest,
+    UploadRolloutResponse,
+)
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create
+
+ORIGIN, TARGET = (1, 2), (3, 2)
+
+
+@define
+class Operator:
+    """An operator of the bench."""
+
+    bench: Bench
+
+    async def upload(self, *moves: RolloutMove, name: str = "monday", skips: bool = False) -> UploadRolloutResponse:
+        """Upload a plan of one part."""
+        request = UploadRolloutRequest(name, "digest", 0, moves, skips)
+        return await self.bench.ask(request, UploadRolloutResponse)
+
+    async def start(self, count: int, *, name: str = "monday", first: int = 0, **settings: Any) -> StartRolloutResponse:
+        """Upload a plan that moves some partitions of the topic, and start it."""
+        moves = [RolloutMove("orders", number, TARGET, size=100) for number in range(first, first + count)]
+        assert (await self.upload(*moves, name=name)).left_out == ()
+        request = StartRolloutRequest(name, "digest", count, RolloutSettings(**settings), "alice")
+        return await self.bench.ask(request, StartRolloutResponse)
+
+    async def order(self, order: RolloutOrder, *, name: str = "monday", **changes: int) -> RolloutDescription | None:
+        """Give an order."""
+        request = ChangeRolloutRequest(name, order, RolloutChanges(**changes))
+        return (await self.bench.ask(request, ChangeRolloutResponse)).rollout
+
+    async def describe(self, name: str = "monday") -> RolloutDescription:
+        """Describe a rollout."""
+        [found] = (await self.bench.ask(DescribeRolloutsRequest((name,)), DescribeRolloutsResponse)).rollouts
+        return found
+
+    async def states(self, name: str = "monday") -> dict[int, str]:
+        """Return the states of the moves, by partition, with the reasons."""
+        found = await self.bench.ask(DescribeRolloutMovesRequest(name), DescribeRolloutMovesResponse)
+        return {move.partition: move.state + (f": {move.why}" if move.why else "") for move in found.moves}
+
+    def in_flight(self) -> list[int]:
+        """Return the partitions that are being moved."""
+        return sorted(tp.partition for tp in self.bench.context.reassigning)
+
+    async def catch_up(self, *partitions: int) -> None:
+        """Let the new replicas of partitions join the ISR."""
+        for number in partitions or self.in_flight():
+            tp = TopicPartition("orders", number)
+            await self.bench.alter_isr(tp, *self.bench.context.assignment(tp).replicas)
+
+    async def finish(self) -> None:
+        """Let all moves come to their end."""
+        while self.in_flight():
+            await self.catch_up()
+
+    async def fail_over(self) -> None:
+        """Replace the controller."""
+        await self.bench.fail_over()
+        for _, event in first_alarms(self.bench.context):
+            if isinstance(event, RolloutLook):
+                await self.bench.handle(event)
+
+
+@pytest.fixture
+async def operator(bench: Bench) -> Operator:
+    await bench.start(*[ORIGIN] * 20)
+    return Operator(bench)
+
+
+async def test_a_few_moves_are_in_flight_at_a_time_until_all_are_done(operator: Operator) -> None:
+    started = await operator.start(20, into=3)
+    assert (started.moves, started.place) == (20, 0)
+    assert operator.in_flight() == [0, 1, 2]
+    await operator.catch_up(1)
+    assert operator.in_flight() == [0, 2, 3]
+    at_once = set()
+    while operator.in_flight():
+        at_once.add(len(operator.in_flight()))
+        await operator.catch_up(operator.in_flight()[0])
+    assert max(at_once) == 3
+    described = await operator.describe()
+    assert (described.phase, described.counts, described.bytes_left) == ("done", (("done", 20),), 0)
+    assert {a.replicas for a in operator.bench.context.topics["orders"].znode.partitions.values()} == {TARGET}
+
+
+async def test_the_next_controller_carries_on_within_the_limits(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    await operator.catch_up(0, 1)
+    assert operator.in_flight() == [2, 3, 4]
+    await operator.fail_over()
+    assert operator.in_flight() == [2, 3, 4]
+    await operator.catch_up(3)
+    assert operator.in_flight() == [2, 4, 5]
+    await operator.finish()
+    described = await operator.describe()
+    assert (described.phase, described.counts, described.started_by) == ("done", (("done", 20),), "alice")
+
+
+@pytest.mark.parametrize("moment", ["marks", "U1", "A1", "(A2)", "B4", "B6", "(B8)"])
+async def test_a_controller_that_dies_at_any_moment_leaves_nothing_undone(operator: Operator, moment: str) -> None:
+    await operator.start(20, into=3)
+    await operator.bench.crash(operator.catch_up(0), after=moment)
+    await operator.fail_over()
+    assert len(operator.in_flight()) == 3
+    await operator.finish()
+    assert (await operator.describe()).counts == (("done", 20),)
+
+
+async def test_it_pauses_and_resumes(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    described = await operator.order(RolloutOrder.PAUSE)
+    assert described is not None
+    assert (described.holds, described.why) == (("operator",), "paused by operator")
+    await operator.catch_up()
+    assert operator.in_flight() == []
+    await operator.fail_over()
+    assert operator.in_flight() == []
+    await operator.order(RolloutOrder.RESUME)
+    assert operator.in_flight() == [3, 4, 5]
+
+
+async def test_abort_restores_the_order_of_what_is_in_flight_and_keeps_what_is_finished(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    await operator.catch_up(0)
+    await operator.order(RolloutOrder.ABORT)
+    assert operator.in_flight() == []
+    described = await operator.describe()
+    assert (described.phase, described.counts) == ("aborted", (("pending", 19), ("done", 1)))
+    assignments = operator.bench.context.topics["orders"].znode.partitions
+    assert [assignments[n].replicas for n in range(4)] == [TARGET, ORIGIN, ORIGIN, ORIGIN]
+
+
+async def test_undo_moves_back_what_was_moved_and_leaves_alone_what_was_moved_by_hand(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    await operator.catch_up(0, 1)
+    await operator.bench.move(TopicPartition("orders", 0), (5, 6))
+    await operator.finish()
+    await operator.order(RolloutOrder.UNDO)
+    await operator.finish()
+    described = await operator.describe()
+    assert (described.phase, described.counts) == ("undone", (("overridden", 1), ("back", 19)))
+    assignments = operator.bench.context.topics["orders"].znode.partitions
+    assert [assignments[n].replicas for n in range(3)] == [(5, 6), ORIGIN, ORIGIN]
+
+
+async def test_undo_leaves_what_would_go_back_to_a_dead_broker(operator: Operator) -> None:
+    await operator.start(2)
+    await operator.finish()
+    await operator.bench.kill(1)
+    await operator.order(RolloutOrder.UNDO)
+    assert (await operator.describe()).phase == "undone"
+    text = "done: broker 1 of [1, 2] not alive"
+    assert await operator.states() == {0: text, 1: text}
+
+
+async def test_a_move_by_hand_takes_its_partition_out_for_good(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    for number in (0, 7):
+        assert (await operator.bench.move(TopicPartition("orders", number), (5, 6))).error is ErrorCode.NONE
+    await operator.bench.move(TopicPartition("orders", 7), None)
+    await operator.fail_over()
+    await operator.finish()
+    states = await operator.states()
+    assert {number: state for number, state in states.items() if state != "done"} == dict.fromkeys(
+        (0, 7), "overridden: an administrator has moved it"
+    )
+    assignments = operator.bench.context.topics["orders"].znode.partitions
+    assert [assignments[n].replicas for n in (0, 7)] == [(5, 6), ORIGIN]
+
+
+async def test_a_move_to_a_dead_broker_waits_and_so_does_the_rollout(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    await operator.bench.kill(3)
+    await operator.bench.handle(RolloutLook())
+    assert (await operator.describe()).why == "broker 3 died"
+    await operator.bench.revive(3)
+    await operator.bench.handle(RolloutLook())
+    await operator.finish()
+    assert (await operator.describe()).counts == (("done", 20),)
+
+
+async def test_rollouts_wait_for_each_other(operator: Operator) -> None:
+    await operator.start(10, name="monday")
+    second = await operator.start(10, name="tuesday", first=10)
+    assert second.place == 1
+    assert (await operator.describe("tuesday")).why == "1 rollout before it"
+    assert operator.in_flight() == [0, 1, 2, 3, 4]
+    await operator.finish()
+    assert [(await operator.describe(name)).counts for name in ("monday", "tuesday")] == [(("done", 10),)] * 2
+
+
+async def test_a_rollout_that_waits_can_be_aborted(operator: Operator) -> None:
+    await operator.start(10, name="monday")
+    await operator.start(10, name="tuesday", first=10)
+    await operator.order(RolloutOrder.ABORT, name="tuesday")
+    assert (await operator.describe("tuesday")).phase == "aborted"
+    assert operator.in_flight() == [0, 1, 2, 3, 4]
+
+
+async def test_throttles_are_named_with_the_moves_and_gone_after_them(operator: Operator) -> None:
+    await operator.start(4, into=2, throttle=1_000)
+    assert await settings(operator.bench, paths.topic_config("orders")) == {
+        "leader.replication.throttled.replicas": "0:1,0:2,1:1,1:2",
+        "follower.replication.throttled.replicas": "0:3,1:3",
+        "klamm.moves.leader.replication.throttled.replicas": "0:1,0:2,1:1,1:2",
+        "klamm.moves.follower.replication.throttled.replicas": "0:3,1:3",
+    }
+    assert (await settings(operator.bench, paths.broker_config(3)))["follower.replication.throttled.rate"] == "1000"
+    await operator.order(RolloutOrder.SET, throttle=2_000)
+    assert (await settings(operator.bench, paths.broker_config(3)))["follower.replication.throttled.rate"] == "2000"
+    await operator.fail_over()
+    await operator.finish()
+    assert await settings(operator.bench, paths.topic_config("orders")) == {}
+    for broker in (1, 2, 3):
+        assert await settings(operator.bench, paths.broker_config(broker)) == {}
+
+
+async def test_limits_change_while_it_runs(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    await operator.order(RolloutOrder.SET, into=5)
+    assert operator.in_flight() == [0, 1, 2, 3, 4]
+
+
+async def settings(bench: Bench, path: str) -> dict[str, str]:
+    """Read settings from the store."""
+    return formats.decode_config(path, (await bench.znode(path)).data)
+
+
+REFUSALS = {
+    "no partition": (RolloutMove("orders", 99, TARGET), "there is no such partition"),
+    "moved since": (RolloutMove("orders", 0, TARGET, (4, 5)), "has replicas [1, 2], not [4, 5]"),
+    "another topic": (RolloutMove("orders", 0, TARGET, ORIGIN, "earlier"), "its topic was deleted and created again"),
+    "no replicas": (RolloutMove("orders", 0, ()), "the list of replicas is empty"),
+}
+
+
+@pytest.mark.parametrize(("move", "why"), REFUSALS.values(), ids=REFUSALS.keys())
+async def test_a_plan_for_another_cluster_is_refused_or_its_moves_are_left_out(
+    operator: Operator, move: RolloutMove, why: str
+) -> None:
+    sound = RolloutMove("orders", 1, TARGET, ORIGIN, "id-of-orders")
+    refused = await operator.upload(move, sound)
+    assert [(item.tp, item.message) for item in refused.left_out] == [(move.tp, why)]
+    assert await operator.bench.read(paths.rollout_plan("monday", 0)) is None
+    skipped = await operator.upload(move, sound, skips=True)
+    assert skipped == refused
+    started = await operator.bench.ask(StartRolloutRequest("monday", "digest", 2), StartRolloutResponse)
+    assert started.moves == 1
+
+
+async def test_what_an_upload_has_left_is_removed_by_the_next_controller(operator: Operator) -> None:
+    await operator.upload(RolloutMove("orders", 0, TARGET))
+    assert await operator.bench.read(paths.rollout_plan("monday", 0)) is not None
+    await operator.fail_over()
+    assert await operator.bench.read(paths.rollout("monday")) is None
+
+
+async def test_a_rollout_that_is_over_can_be_removed(operator: Operator) -> None:
+    await operator.start(2)
+    await operator.finish()
+    await operator.order(RolloutOrder.REMOVE)
+    assert await operator.bench.read(paths.rollout("monday")) is None
+    await operator.fail_over()
+    assert operator.bench.context.rollouts.by_name == {}
+
+
+async def test_a_topic_that_is_deleted_and_created_again_is_another_one(operator: Operator) -> None:
+    await operator.start(3, into=1)
+    await operator.bench.delete_topic("orders", 20)
+    other = formats.TopicZnode({n: ReplicaAssignment(ORIGIN) for n in range(20)}, "id-of-another")
+    await operator.bench.store.multi([Create(paths.topic("orders"), formats.encode_topic(other))])
+    await operator.fail_over()
+    assert operator.in_flight() == []
+    another = "overridden: its topic was deleted and created again"
+    assert await operator.states() == {0: another, 1: another, 2: another}
