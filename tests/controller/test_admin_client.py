@@ -17,6 +17,7 @@ from controller.admin.client import AdminClient, open_admin
 from tests.channels.scripted_broker import MemoryNetwork
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.kafka.volume import Volume
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -200,10 +201,10 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
     async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=0.5) as admin:
         said = await admin.describe_log_dirs([2, 1, 3, 4], [TopicPartition("orders", 0)])
     assert list(said) == [2, 1, 3, 4]
-    assert said[1] == BrokerLogDirs((log_dir,))
+    assert said[1] == BrokerLogDirs((log_dir,), volumes={log_dir.path: Volume()})
     assert [broker.fault for broker in said.values() if broker.fault] == [
         "broker 2 did not answer within 0.5 s",
-        f"127.0.0.1:{ports[2]} does not offer DescribeLogDirs in versions 0 to 0",
+        f"127.0.0.1:{ports[2]} does not offer DescribeLogDirs in versions 0 to 1",
         "broker 4 is not alive",
     ]
     assert asked == [(("orders", 0),)]
