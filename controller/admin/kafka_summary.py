@@ -29,12 +29,12 @@ _NOBODY = BrokerEndpoint(UNKNOWN, "", UNKNOWN)
 
 async def summarize(cluster: KafkaCluster, found: MetadataResponse) -> DescribeClusterResponse:
     """Return the counts of what metadata show. Raises ClusterUnreachable, WireError."""
-    controller, epoch = await _controller(cluster, found)
-    least = await _least_isrs(cluster, {state.topic for state in found.partitions})
+    controller, epoch = await controller_of(cluster, found)
+    least = await least_isrs(cluster, {state.topic for state in found.partitions})
     return counted(replace(found, controller=controller, controller_epoch=epoch), least)
 
 
-async def _controller(cluster: KafkaCluster, found: MetadataResponse) -> tuple[BrokerEndpoint, int]:
+async def controller_of(cluster: KafkaCluster, found: MetadataResponse) -> tuple[BrokerEndpoint, int]:
     """Return the controller and its epoch. Under KRaft, metadata name any broker in its place."""
     try:
         return await cluster.ask(quorum())
@@ -44,7 +44,7 @@ async def _controller(cluster: KafkaCluster, found: MetadataResponse) -> tuple[B
         return _NOBODY, UNKNOWN
 
 
-async def _least_isrs(cluster: KafkaCluster, topics: Iterable[str]) -> dict[str, int]:
+async def least_isrs(cluster: KafkaCluster, topics: Iterable[str]) -> dict[str, int]:
     """Return min.insync.replicas of each topic; those whose settings we may not read are missing."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(topics)]
     told = await kafka_settings.describe(cluster, resources, (MIN_INSYNC_REPLICAS,))

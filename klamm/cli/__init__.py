@@ -22,6 +22,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "broker": ("klamm.cli.services:broker", "Run a broker, or list brokers."),
     "zookeeper": ("klamm.cli.services:zookeeper", "Run a development ZooKeeper."),
     "cluster": ("klamm.cli.cluster:cluster", "Describe the cluster as a whole."),
+    "top": ("klamm.cli.top:top", "Watch brokers, moves and partitions at risk in the terminal."),
     "topic": ("klamm.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
     "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
     "rollout": ("klamm.cli.rollout:rollout", "Carry out a large plan a few moves at a time."),

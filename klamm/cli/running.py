@@ -71,6 +71,14 @@ def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
         raise
 
 
+def trouble_of(error: Exception) -> str | None:
+    """Return the line that `run` prints for an error, None for one that no user can cause."""
+    cause = _only_leaf(error)
+    if isinstance(cause, click.ClickException):
+        return cause.format_message()
+    return _line(cause) if isinstance(cause, _CAUSED_BY_USERS) else None
+
+
 def _line(error: Exception) -> str:
     return line_of(error) if isinstance(error, OSError) else str(error)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import pytest
 import trio
 from attrs import frozen
 
@@ -178,6 +179,23 @@ async def roll_out(scene: Scene) -> bool:
     return said == "rollout: undone: 1 back\n" and (await scene.state(3))["replicas"] == before
 
 
+async def watch(scene: Scene) -> bool:
+    """Begin a slow move, see it in the live view, and cancel it."""
+    file = ("--reassignment-json-file", await scene.file(4, 3, 1))
+    await scene.shell("reassignment", "execute", *file, "--throttle", SLOW, "--no-wait")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        lines = (await scene.shell("top", "--once")).splitlines()
+    await scene.shell("reassignment", "cancel", *file)
+    assert "1 under min ISR" in lines[1]
+    assert [line.split()[:5] for line in lines if line.startswith("few-")] == [["few-0", "under", "min", "ISR", "3"]]
+    assert lines[2].startswith("1 move in flight, ")
+    brokers = {line.split()[0]: line.split() for line in lines if line.split()[3:4] == ["live"]}
+    moves = [line.split()[:3] for line in lines if line.startswith("orders-")]
+    assert moves == [["orders-4", "2", "3"]]
+    return [brokers[id_][7] for id_ in "123"] == ["0", "0", "1"]
+
+
 async def throttle_and_cancel(scene: Scene) -> bool:
     """Begin a slow move, see it under way, and cancel it."""
     file = ("--reassignment-json-file", await scene.file(1, 3, 1))
@@ -243,6 +261,7 @@ ROWS: Final[Mapping[str, Row]] = MappingProxyType(
         "`execute --throttle`, `list`, `describe`, `cancel`": throttle_and_cancel,
         "`execute`, `verify` of a file with `log_dirs`": move_a_log,
         "`rollout run`, `status`, `undo`": roll_out,
+        "`top`": watch,
         "`leader elect`": elect,
         "the same in a new order of replicas": elect_in_order,
         "`state dump`, `plan`": plan,
