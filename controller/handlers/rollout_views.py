@@ -21,7 +21,7 @@ from transport.messages import (
 )
 from transport.store import paths, rollouts
 from transport.store.fields import UndecodableZnode
-from transport.store.rollouts import StoredMarks
+from transport.store.rollouts import StoredMarks, StoredPart
 
 _MOST_WAITS: Final = 20
 
@@ -83,21 +83,21 @@ def describe_moves(
     wanted = set(MoveState) if states is None else {state for state in MoveState if state.value in states}
     if not 0 <= part < len(rollout.stored.parts):
         return DescribeRolloutMovesResponse(())
-    first = rollout.stored.parts[part].first
-    found = rollout.parts.get(first) or (yield from _read(rollout, first))
+    stored = rollout.stored.parts[part]
+    found = rollout.parts.get(stored.first) or (yield from _read(rollout, stored))
     following = part + 1 if part + 1 < len(rollout.stored.parts) else UNKNOWN
     return DescribeRolloutMovesResponse(tuple(_move(found, number) for number in found.in_states(wanted)), following)
 
 
-def _read(rollout: Rollout, first: int) -> Rounds[Part]:
-    plan, marked = paths.rollout_plan(rollout.name, first), paths.rollout_marks(rollout.name, first)
+def _read(rollout: Rollout, part: StoredPart) -> Rounds[Part]:
+    plan, marked = paths.rollout_plan(rollout.name, part.first), paths.rollout_marks(rollout.name, part.first)
     planned, marks = yield from read([plan, marked])
     try:
         moves = [] if planned is None else rollouts.decode_part(plan, planned.data)
         found = StoredMarks(bytes(len(moves))) if marks is None else rollouts.decode_marks(marked, marks.data)
     except UndecodableZnode as fault:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(fault)) from fault
-    return Part.of(first, moves, found, -1, rollout.state.phase)
+    return Part.of(part, moves, found, -1, rollout.state.phase)
 
 
 def _move(part: Part, number: int) -> RolloutMoveState:

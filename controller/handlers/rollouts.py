@@ -89,7 +89,7 @@ def open_parts(rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
             yield from _set_aside(rollout, part, fault)
             continue
         version = -1 if marks is None else marks.stat.version
-        opened = Part.of(part.first, moves, found or StoredMarks(bytes(len(moves))), version, rollout.state.phase)
+        opened = Part.of(part, moves, found or StoredMarks(bytes(len(moves))), version, rollout.state.phase)
         yield from change("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
         yield from _take_out_moved(rollout, opened)
 
@@ -209,6 +209,7 @@ def _move_on(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
         return
     if (yield from _open_next(context, rollout)):
         yield from _again(rollout)
+        return
     if rollout.direction is BACK:
         yield from leave_out_dead(context, rollout)
     has_begun_all = yield from begin_next(context, rollout)

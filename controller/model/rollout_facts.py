@@ -89,6 +89,10 @@ class MovedByHand(RolloutFact):
     version: int
 
 
+Under = Mapping[int, tuple[TopicPartition, ...]]
+"""The first partitions under min ISR of each slice of the cluster; the slice that was judged last comes last."""
+
+
 @frozen
 class RolloutSeen(RolloutFact):
     """What a look at the cluster has shown: the moves that are urgent, and the brake that holds."""
@@ -96,6 +100,7 @@ class RolloutSeen(RolloutFact):
     now: float
     brake: Hold | None
     urgent: frozenset[TopicPartition]
+    under: Under
 
 
 @frozen

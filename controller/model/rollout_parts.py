@@ -63,7 +63,9 @@ class Part:
     _backlog: Backlog = field(init=False)
 
     @classmethod
-    def of(cls, first: int, planned: Sequence[RolloutMove], marks: StoredMarks | None, version: int, to: Phase) -> Part:
+    def of(
+        cls, stored: StoredPart, planned: Sequence[RolloutMove], marks: StoredMarks | None, version: int, to: Phase
+    ) -> Part:
         """Return the part whose moves and marks are in the store."""
         forth = interned(Move(move.topic, move.partition, move.before, move.after, move.size) for move in planned)
         direction = direction_of(to)
@@ -71,19 +73,20 @@ class Part:
         found = bytearray(len(moves)) if marks is None else bytearray(marks.marks)
         why = {} if marks is None else dict(marks.why)
         ids = {move.topic: move.topic_id for move in planned}
-        part = cls(first, moves, ids, direction, version, why=why, marks=found)
-        part._count()
+        part = cls(stored.first, moves, ids, direction, version, why=why, marks=found)
+        part._count(stored.bytes)
         return part
 
-    def _count(self) -> None:
+    def _count(self, size: int) -> None:
+        marks = self._marks
+        self.tally.update({state: count for code, state in enumerate(CODES) if (count := marks.count(code))})
         self._backlog = Backlog.of(self.moves)
-        for number, code in enumerate(self._marks):
-            state = CODES[code]
-            self.tally[state] += 1
-            if state is not self.direction.pending:
-                self._backlog.take(number)
-            if self._is_due(state):
-                self.left += self.moves[number].bytes
+        pending, due = _CODE[self.direction.pending], {_CODE[self.direction.pending], _CODE[self.direction.in_flight]}
+        for number in [number for number, code in enumerate(marks) if code != pending]:
+            self._backlog.take(number)
+        waiting = [number for number, code in enumerate(marks) if code in due]
+        is_whole = len(waiting) == len(marks)
+        self.left = size if is_whole else sum(self.moves[number].bytes for number in waiting)
 
     def _is_due(self, state: MoveState) -> bool:
         return state in (self.direction.pending, self.direction.in_flight)

@@ -21,6 +21,7 @@ from controller.model.rollout_facts import (
     RolloutSeen,
     RolloutsSettled,
     RolloutWritten,
+    Under,
     Upload,
     UploadGrown,
 )
@@ -53,6 +54,9 @@ class Rollout:
     by_hand_version: int = -1
     brake: Hold | None = None
     urgent: frozenset[TopicPartition] = frozenset()
+    under: Under = field(factory=dict)
+    """Partitions under min ISR."""
+
     waits: Mapping[TopicPartition, Wait] = field(factory=dict)
     room: Mapping[int, int] = field(factory=dict)
     time_left: TimeLeft = field(factory=TimeLeft)
@@ -60,6 +64,11 @@ class Rollout:
     """The seconds that it has run under this controller, pauses not counted."""
 
     looked: float | None = None
+
+    @property
+    def scanned(self) -> int:
+        """The slice of the cluster that was judged last; -1 before the first one."""
+        return next(reversed(list(self.under)), -1)
 
     @property
     def state(self) -> RolloutState:
@@ -239,7 +248,7 @@ def _see(rollout: Rollout, fact: RolloutSeen) -> None:
     runs = rollout.brake is None and not rollout.state.is_paused
     if rollout.looked is not None and runs:
         rollout.ran += fact.now - rollout.looked
-    rollout.looked, rollout.brake = fact.now, fact.brake
+    rollout.looked, rollout.brake, rollout.under = fact.now, fact.brake, fact.under
     rollout.time_left.add(rollout.ran, rollout.left)
     if rollout.urgent != fact.urgent:
         rollout.urgent = fact.urgent

@@ -146,4 +146,5 @@ class Backlog:
 
 
 def _lane_of(move: Move) -> int:
-    return next(iter(move.adding), NO_COPY)
+    before = move.before
+    return next((broker for broker in move.after if broker not in before), NO_COPY)
