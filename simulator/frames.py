@@ -20,6 +20,7 @@ from transport.messages import (
     Request,
     StopReplicaRequest,
     UpdateMetadataRequest,
+    UploadRolloutRequest,
 )
 from transport.metadata import TopicPartition
 from transport.wire.apis import OURS
@@ -48,7 +49,7 @@ SettingsRequest = CreateTopicsRequest | IncrementalAlterConfigsRequest
 
 _ABOUT_LEADERSHIP: Final = frozenset({*get_args(ControlRequest), *get_args(LeadershipRequest)})
 
-_DECODED: Final = _ABOUT_LEADERSHIP | {*get_args(SettingsRequest)}
+_DECODED: Final = _ABOUT_LEADERSHIP | {*get_args(SettingsRequest), UploadRolloutRequest}
 
 APIS: Final = tuple(sorted(api.name for api in OURS.by_key.values() if api.request in _ABOUT_LEADERSHIP))
 """The names of the apis whose requests are about leadership."""
@@ -114,15 +115,17 @@ def leader_and_isr_answer(request: LeaderAndIsrRequest, chunk: bytes) -> LeaderA
     return decode(LeaderAndIsrResponse, response.body) if response.error == ErrorCode.NONE else None
 
 
-def request_to_controller(chunk: bytes, name_of: NameOf = _no_name) -> LeadershipRequest | SettingsRequest | None:
-    """Return a request about leadership or settings to a controller; None for any other frame.
+def request_to_controller(
+    chunk: bytes, name_of: NameOf = _no_name
+) -> LeadershipRequest | SettingsRequest | UploadRolloutRequest | None:
+    """Return a request about leadership, settings or the moves of a plan to a controller; None for any other frame.
 
     `name_of` returns the names of topics, of which Kafka's brokers name only the ids.
     """
     if kafka.is_kafkas(chunk):
         return kafka.question(chunk, name_of)
     request = _request(chunk)
-    return request if isinstance(request, LeadershipRequest | SettingsRequest) else None
+    return request if isinstance(request, LeadershipRequest | SettingsRequest | UploadRolloutRequest) else None
 
 
 def is_about_leadership(chunk: bytes, api: str | None = None) -> bool:

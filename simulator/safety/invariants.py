@@ -8,7 +8,7 @@ import trio
 from attrs import define, field, frozen
 
 from simulator.disk import Disk
-from simulator.frames import ControlRequest, LeadershipRequest, SettingsRequest
+from simulator.frames import ControlRequest, SettingsRequest
 from simulator.kafka.registration import decode_registered
 from simulator.linearizability.history import AdminHistory, Verdict
 from simulator.safety.announcements import Announcements
@@ -235,7 +235,7 @@ class Safety:
         self.announcements.stepped(step)
         return False
 
-    def asked(self, request: LeadershipRequest | SettingsRequest) -> None:
+    def asked(self, request: object) -> None:
         """Record a request of a broker or an administrator, as a controller takes it from the network."""
         if isinstance(request, AlterPartitionRequest):
             self._leaderships.asked(request)

@@ -14,6 +14,7 @@ from transport.messages import (
     AlterPartitionRequest,
     ElectionType,
     ElectLeadersRequest,
+    UploadRolloutRequest,
 )
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
@@ -44,6 +45,8 @@ class Requests:
             case AlterPartitionReassignmentsRequest():
                 for item in request.partitions:
                     _remember(self._targets, item.tp, item.replicas)
+            case UploadRolloutRequest():
+                self._plan(request)
             case ElectLeadersRequest():
                 self._elect(request)
             case AlterPartitionRequest():
@@ -56,6 +59,13 @@ class Requests:
                 with suppress(formats.UndecodableZnode):
                     for tp, target in formats.decode_reassign_partitions(op.data).items():
                         _remember(self._targets, tp, target)
+
+    def _plan(self, request: UploadRolloutRequest) -> None:
+        """Record the moves of a plan, which may be cancelled and taken back, and end with a preferred leader."""
+        for move in request.moves:
+            for target in (move.after, move.before or None, None):
+                _remember(self._targets, move.tp, target)
+            _remember(self._elections, move.tp, ElectionType.PREFERRED)
 
     def _elect(self, request: ElectLeadersRequest) -> None:
         for order in request.orders:

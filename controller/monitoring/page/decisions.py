@@ -49,6 +49,8 @@ REASONS: Final[Mapping[str, str]] = {
     "ReplicasDeleted": "a broker deleted replicas",
     "ReplicasNotDeleted": "a broker failed to delete replicas",
     "SessionEnded": "the session with ZooKeeper expired",
+    "RolloutLook": "what holds rollouts up was looked at",
+    "RolloutsDue": "a rollout could go on",
     "StrayDeletion": "replicas were left over from moves",
     "TopicChange": "topics were created or deleted",
     "TopicDeletion": "topics were to be deleted",

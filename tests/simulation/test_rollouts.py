@@ -1,0 +1,103 @@
+"""Rollouts that simulated controllers carry out: killed in the middle, and within their limits at every commit."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+import trio
+
+from klamm.testing import SimulatedCluster, open_cluster
+from transport.messages import (
+    ChangeRolloutRequest,
+    DescribeRolloutsRequest,
+    Request,
+    RolloutDescription,
+    RolloutMove,
+    RolloutOrder,
+    RolloutSettings,
+    StartRolloutRequest,
+    UploadRolloutRequest,
+)
+from transport.store import paths
+from transport.store.formats import decode_topic
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+R = TypeVar("R")
+
+PARTITIONS, IN_FLIGHT = 20, 3
+
+
+async def ask(c: SimulatedCluster, request: Request[R]) -> R:
+    """Ask the active controller."""
+    await c.until(lambda: c.active_controller is not None)
+    assert c.active_controller is not None
+    return await c.ask(c.active_controller, request)
+
+
+async def start(c: SimulatedCluster) -> None:
+    """Start a rollout that moves all partitions from broker 1 to broker 3."""
+    await c.create_topic("orders", [(1, 2)] * PARTITIONS)
+    for number in range(PARTITIONS):
+        await c.produce(f"orders-{number}", [bytes(1000)] * 10)
+    moves = tuple(RolloutMove("orders", number, (3, 2), (1, 2), size=10_000) for number in range(PARTITIONS))
+    answer = await ask(c, UploadRolloutRequest("monday", "digest", 0, moves))
+    assert answer.left_out == ()
+    settings = RolloutSettings(in_all=IN_FLIGHT)
+    await ask(c, StartRolloutRequest("monday", "digest", PARTITIONS, settings))
+
+
+async def describe(c: SimulatedCluster) -> RolloutDescription:
+    [found] = (await ask(c, DescribeRolloutsRequest())).rollouts
+    return found
+
+
+def moving(c: SimulatedCluster) -> int:
+    """Return how many partitions are being moved, as the store says."""
+    topics = c.durable.tree.children(paths.REASSIGNMENTS)
+    return sum(len(c.durable.tree.children(f"{paths.REASSIGNMENTS}/{name}") or ()) for name in topics or ())
+
+
+async def end(c: SimulatedCluster) -> RolloutDescription:
+    """Wait until the rollout is over, and see that never more is in flight than it allows."""
+    while (found := await describe(c)).place >= 0:
+        assert moving(c) <= IN_FLIGHT
+        await trio.sleep(0.1)
+    return found
+
+
+def replicas(c: SimulatedCluster) -> set[tuple[int, ...]]:
+    """Return the replicas of the partitions."""
+    found = [c.durable.tree.read(paths.topic("orders"))]
+    return {
+        each.replicas for znode in found if znode for each in decode_topic("orders", znode.data).partitions.values()
+    }
+
+
+@pytest.mark.parametrize("round_", ["marks", "U1", "A1", "B6"])
+async def test_a_controller_killed_in_the_middle_is_followed_by_one_that_carries_on(round_: str) -> None:
+    async with open_cluster() as c:
+        killed = c.active_controller
+        c.crash_at(round_)
+        await start(c)
+        await c.until(lambda: c.active_controller not in (None, killed))
+        found = await end(c)
+        assert (found.phase, found.counts) == ("done", (("done", PARTITIONS),))
+        assert replicas(c) == {(3, 2)}
+
+
+@pytest.mark.parametrize(("order", "phase"), [(RolloutOrder.ABORT, "aborted"), (RolloutOrder.UNDO, "undone")])
+async def test_an_order_is_carried_out_by_the_next_controller(order: RolloutOrder, phase: str) -> None:
+    async with open_cluster() as c:
+        await start(c)
+        await c.until(lambda: any(state == (3, 2) for state in replicas(c)))
+        killed = c.active_controller
+        assert killed is not None
+        await ask(c, ChangeRolloutRequest("monday", order))
+        c.crash(killed)
+        await c.until(lambda: c.active_controller not in (None, killed))
+        found = await end(c)
+        assert found.phase == phase
+        assert moving(c) == 0
+        assert replicas(c) == ({(1, 2)} if order is RolloutOrder.UNDO else {(1, 2), (3, 2)})
