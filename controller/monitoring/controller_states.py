@@ -37,7 +37,17 @@ class ControllerState(Enum):
     ALTER_PARTITION_REASSIGNMENT = (
         5,
         "PartitionReassignment",
-        ("AlterPartitionReassignments", "PartitionReassignmentIsrChange", "StrayDeletion", "ZkPartitionReassignment"),
+        (
+            "AlterPartitionReassignments",
+            "ChangeRollout",
+            "PartitionReassignmentIsrChange",
+            "RolloutLook",
+            "RolloutsDue",
+            "StartRollout",
+            "StrayDeletion",
+            "UploadRollout",
+            "ZkPartitionReassignment",
+        ),
     )
     AUTO_LEADER_BALANCE = (6, "AutoLeaderBalance", ("AutoPreferredReplicaLeaderElection",))
     MANUAL_LEADER_BALANCE = (7, "ManualLeaderBalance", ("ElectLeaders", "PreferredReplicaElection"))
@@ -49,7 +59,13 @@ class ControllerState(Enum):
     LIST_PARTITION_REASSIGNMENT = (
         15,
         "ListPartitionReassignment",
-        ("DescribeReassignments", "ListPartitionReassignments", "ListReassignments"),
+        (
+            "DescribeReassignments",
+            "DescribeRolloutMoves",
+            "DescribeRollouts",
+            "ListPartitionReassignments",
+            "ListReassignments",
+        ),
     )
 
     def __init__(self, number: int, timer: str | None, events: tuple[str, ...]) -> None:

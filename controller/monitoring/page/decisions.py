@@ -20,6 +20,7 @@ REASONS: Final[Mapping[str, str]] = {
     "BrokerModifications": "a broker changed its registration",
     "BrokerReleaseSeen": "a broker told its release",
     "ConfigChange": "settings were changed",
+    "ChangeRollout": "a client gave an order to a rollout",
     "ControlledShutdown": "a broker asked to shut down",
     "CreatePartitions": "a client asked for more partitions",
     "CreateTopics": "a client asked for new topics",
@@ -28,6 +29,8 @@ REASONS: Final[Mapping[str, str]] = {
     "DescribeCluster": "a client asked for the state of the cluster",
     "DescribeConfigs": "a client asked for settings",
     "DescribeReassignments": "a client asked for the progress of moves",
+    "DescribeRolloutMoves": "a client asked for the moves of a rollout",
+    "DescribeRollouts": "a client asked for the rollouts",
     "Elect": "the office was free, or its holder changed",
     "ElectLeaders": "a client asked for an election of leaders",
     "Failover": "this controller was elected, and loaded the cluster",
@@ -51,9 +54,11 @@ REASONS: Final[Mapping[str, str]] = {
     "SessionEnded": "the session with ZooKeeper expired",
     "RolloutLook": "what holds rollouts up was looked at",
     "RolloutsDue": "a rollout could go on",
+    "StartRollout": "a client asked for a rollout",
     "StrayDeletion": "replicas were left over from moves",
     "TopicChange": "topics were created or deleted",
     "TopicDeletion": "topics were to be deleted",
+    "UploadRollout": "a client uploaded a part of a plan",
     "ZkPartitionReassignment": "moves were asked for in ZooKeeper",
 }
 """The cause of each event, by its name."""
