@@ -8,9 +8,10 @@ from typing import Final
 
 from attrs import frozen
 
-from controller.admin.active_controller import ATTEMPT_SECONDS, ActiveController, Address
+from controller.admin.active_controller import ATTEMPT_SECONDS, Address
 from controller.admin.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
+from controller.admin.rollouts import RolloutAdmin
 from transport import messages
 from transport.errors import ApiError
 from transport.metadata import TopicPartition
@@ -24,7 +25,7 @@ STARTING_SECONDS: Final = 3.0
 
 
 @frozen
-class AdminClient(ActiveController):
+class AdminClient(RolloutAdmin):
     """Describes and changes a cluster. Open one with `open_admin`."""
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:

@@ -19,6 +19,7 @@ from attrs import frozen
 from klamm.cli.demo.task_cluster import task_cluster
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
+from tests.kafka.scripted_nodes import scripted_nodes
 from transport.store import paths
 from transport.store.protocol import Delete, MetadataStore
 
@@ -261,9 +262,16 @@ async def test_a_dry_run_changes_nothing(place: Place) -> None:
 @pytest.mark.parametrize("verb", ["pause", "resume", "status", "abort", "undo"])
 async def test_there_has_to_be_a_rollout(verb: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
-    done = await run_klamm("rollout", verb, str(tmp_path))
+    async with scripted_nodes(1) as nodes:
+        [(host, port)] = nodes.bootstrap
+        done = await run_klamm("rollout", verb, str(tmp_path), "--bootstrap-server", f"{host}:{port}")
+        named = await run_klamm("rollout", verb, "monday", "--bootstrap-server", f"{host}:{port}")
     expected = f"Error: no rollout of {tmp_path} has begun: `klamm rollout run` begins one\n"
     assert (done.returncode, done.stderr.decode()) == (1, expected)
+    assert named.returncode == 1
+    assert (
+        b"Error: the controller of this cluster carries out no rollouts of its own: `klamm rollout run`" in named.stderr
+    )
 
 
 async def test_a_folder_without_a_plan_or_with_a_partition_twice_is_refused(tmp_path: Path) -> None:

@@ -42,9 +42,16 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("reassignment", "cancel"): ("--all",),
     ("reassignment", "execute"): ("--reassignment-json-file", "move.json"),
     ("reassignment", "verify"): ("--reassignment-json-file", "move.json"),
+    ("rollout", "start"): ("move.json",),
     ("rollout", "run"): ("move.json",),
+    ("rollout", "list"): (),
+    ("rollout", "status"): ("monday",),
+    ("rollout", "pause"): ("monday",),
+    ("rollout", "resume"): ("monday",),
+    ("rollout", "set"): ("monday", "--in-flight", "3"),
     ("rollout", "abort"): ("begun.json",),
     ("rollout", "undo"): ("begun.json",),
+    ("rollout", "remove"): ("monday",),
 }
 
 

@@ -179,6 +179,23 @@ async def roll_out(scene: Scene) -> bool:
     return said == "rollout: undone: 1 back\n" and (await scene.state(3))["replicas"] == before
 
 
+async def hand_over(scene: Scene) -> bool:
+    """Let the controller carry a plan out and take it back, where it does that."""
+    before = (await scene.state(3))["replicas"]
+    at = ("--bootstrap-server", scene.shell.bootstrap)
+    plan = await trio.Path(await scene.file(3, 3, before[0])).rename(scene.folder / "monday.json")
+    done = await run_klamm("rollout", "start", str(plan), *at)
+    if done.returncode:
+        assert b"carries out no rollouts of its own" in done.stderr
+        return False
+    await run_klamm("rollout", "status", "monday", "--watch", *at)
+    assert (await scene.state(3))["replicas"] == [3, before[0]]
+    await scene.shell("rollout", "undo", "monday")
+    await run_klamm("rollout", "status", "monday", "--watch", *at)
+    await scene.shell("rollout", "remove", "monday")
+    return bool((await scene.state(3))["replicas"] == before)
+
+
 async def watch(scene: Scene) -> bool:
     """Begin a slow move, see it in the live view, and cancel it."""
     file = ("--reassignment-json-file", await scene.file(4, 3, 1))
@@ -261,6 +278,7 @@ ROWS: Final[Mapping[str, Row]] = MappingProxyType(
         "`execute --throttle`, `list`, `describe`, `cancel`": throttle_and_cancel,
         "`execute`, `verify` of a file with `log_dirs`": move_a_log,
         "`rollout run`, `status`, `undo`": roll_out,
+        "`rollout start` and its orders": hand_over,
         "`top`": watch,
         "`leader elect`": elect,
         "the same in a new order of replicas": elect_in_order,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from klamm.cli.rollout.controls import abort, pause, resume, set_, undo
+from klamm.cli.rollout.controls import abort, pause, remove, resume, set_, undo
 from klamm.cli.rollout.listing import list_
 from klamm.cli.rollout.run import run
+from klamm.cli.rollout.start import start
 from klamm.cli.rollout.status import status
 
 
@@ -15,5 +16,5 @@ def rollout() -> None:
     """Carry out a large plan a few moves at a time."""
 
 
-for command in (run, list_, status, pause, resume, set_, abort, undo):
+for command in (start, run, list_, status, pause, resume, set_, abort, undo, remove):
     rollout.add_command(command)

@@ -59,14 +59,25 @@ def _refuse_faults(metadata: MetadataResponse, targets: Targets) -> None:
 
 def refuse_changed(changed: Mapping[TopicPartition, str]) -> None:
     """Name partitions that have changed. Raises click.ClickException."""
-    for tp, fault in sorted(changed.items())[:_NAMED]:
-        click.echo(f"{tp}: {fault}", err=True)
-    if len(changed) > _NAMED:
-        click.echo(f"and {len(changed) - _NAMED:,} more", err=True)
+    _name(changed)
     have, them = ("partition has", "it") if len(changed) == 1 else ("partitions have", "them")
     raise click.ClickException(
         f"{len(changed):,} {have} changed since the plan was made: plan again, or leave {them} out with --skip-changed"
     )
+
+
+def tell_left_out(changed: Mapping[TopicPartition, str]) -> None:
+    """Name partitions that are left out because they have changed."""
+    _name(changed)
+    are, they = ("partition is", "it has") if len(changed) == 1 else ("partitions are", "they have")
+    click.echo(f"{len(changed):,} {are} left out, as {they} changed", err=True)
+
+
+def _name(changed: Mapping[TopicPartition, str]) -> None:
+    for tp, fault in sorted(changed.items())[:_NAMED]:
+        click.echo(f"{tp}: {fault}", err=True)
+    if len(changed) > _NAMED:
+        click.echo(f"and {len(changed) - _NAMED:,} more", err=True)
 
 
 async def moves_of(

@@ -1,30 +1,32 @@
-"""`klamm rollout pause`, `resume`, `abort` and `undo`: what an operator wants of a rollout goes into its journal.
+"""`klamm rollout pause`, `resume`, `set`, `abort`, `undo` and `remove`: what an operator wants of a rollout.
 
-A process that carries the rollout out reads it there. To abort or undo, this process does so itself if there is none.
+The controller is asked for it, if the rollout is its own. Otherwise it goes into the journal beside the plan, where a
+process that carries the rollout out reads it. To abort or undo, this process does so itself if there is none.
 """
 
 from __future__ import annotations
 
-import getpass
-import socket
 import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import click
 import trio
 
+from controller.admin.client import AdminClient
 from controller.rollout.states import Happening, HeldBy, Phase
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.reassignment.throttling import throttle_option
+from klamm.cli.rollout.described import report_of
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
+from klamm.cli.rollout.naming import Named, Nowhere, operator, rollout_argument
 from klamm.cli.rollout.options import Options, change_options, quiet_options
-from klamm.cli.rollout.plan_files import PlanFiles, Taken, plan_argument
+from klamm.cli.rollout.plan_files import PlanFiles, Taken
 from klamm.cli.rollout.run import carry_out
 from klamm.cli.running import run
+from transport.messages import RolloutChanges, RolloutOrder
 
 _AGAIN_SECONDS: Final = 0.2
 _PHASES: Final = {
@@ -34,63 +36,125 @@ _PHASES: Final = {
 
 
 @click.command()
-@plan_argument
-def pause(plan: Path) -> None:
-    """Begin no more moves of PLAN. Those in flight continue."""
-    files = PlanFiles(plan)
-    history = _wish(files, Happening.PAUSE)
-    _tell(files, history, "paused")
+@rollout_argument
+@cluster_options
+def pause(cluster: Cluster, rollout: str) -> None:
+    """Begin no more moves of ROLLOUT. Those in flight continue."""
+    named = Named(rollout)
+    files = named.from_outside
+    if files is None:
+        _order(cluster, named, RolloutOrder.PAUSE)
+    else:
+        _tell(files, _wish(files, Happening.PAUSE), "paused")
 
 
 @click.command()
-@plan_argument
+@rollout_argument
 @click.option("--without-dead", is_flag=True, help="Go on although brokers have died since it was started.")
-def resume(plan: Path, *, without_dead: bool) -> None:
-    """Begin moves of PLAN again, after a pause."""
-    files = PlanFiles(plan)
+@cluster_options
+def resume(cluster: Cluster, rollout: str, *, without_dead: bool) -> None:
+    """Begin moves of ROLLOUT again, after a pause."""
+    named = Named(rollout)
+    files = named.from_outside
+    if files is None:
+        _order(cluster, named, RolloutOrder.RESUME, without_dead=without_dead)
+        return
     if without_dead:
-        _journal_of(files).add("brokers", brokers=[])
-    history = _wish(files, Happening.RESUME)
-    _tell(files, history, "resumed")
+        Journal(files.journal).add("brokers", brokers=[])
+    _tell(files, _wish(files, Happening.RESUME), "resumed")
 
 
 @click.command(name="set")
-@plan_argument
+@rollout_argument
 @change_options
-def set_(plan: Path, changes: Mapping[str, int]) -> None:
-    """Change limits and the throttle while PLAN is carried out.
+@cluster_options
+def set_(cluster: Cluster, rollout: str, changes: Mapping[str, int]) -> None:
+    """Change limits and the throttle while ROLLOUT is carried out.
 
-    The next `run` has its own again.
+    The controller keeps them. The next `run` from outside has its own again.
     """
-    files = PlanFiles(plan)
-    journal, holder = _journal_of(files), files.holder
     if not changes:
         raise click.UsageError("name what to change, such as --in-flight or --throttle")
+    named = Named(rollout)
+    files = named.from_outside
+    if files is None:
+        _order(cluster, named, RolloutOrder.SET, RolloutChanges(**changes))
+        return
+    holder = files.holder
     if holder is None:
         raise click.ClickException("no process carries the plan out now: give the options to `klamm rollout run`")
-    journal.add("set", **changes)
+    Journal(files.journal).add("set", **changes)
     click.echo(f"changed: the rollout is carried out by {holder}")
 
 
 @click.command()
-@plan_argument
+@rollout_argument
 @cluster_options
-def abort(cluster: Cluster, plan: Path) -> None:
+def abort(cluster: Cluster, rollout: str) -> None:
     """Cancel what is in flight, and keep the finished ones."""
-    _end(cluster, PlanFiles(plan), Happening.ABORT, quiet_options(None))
+    named = Named(rollout)
+    files = named.from_outside
+    if files is None:
+        _order(cluster, named, RolloutOrder.ABORT)
+    else:
+        _end(cluster, files, Happening.ABORT, quiet_options(None))
 
 
 @click.command()
-@plan_argument
+@rollout_argument
 @throttle_option
 @cluster_options
-def undo(cluster: Cluster, plan: Path, throttle: int | None) -> None:
+def undo(cluster: Cluster, rollout: str, throttle: int | None) -> None:
     """Cancel what is in flight, and move the finished ones back.
 
     Partitions stay as they are whose original replicas are not all alive, or that somebody else has moved since. The
-    way back has the limits of a new rollout, and the throttle that is given here.
+    controller keeps its limits on the way back. From outside, it has the limits of a new rollout, and the throttle that
+    is given here.
     """
-    _end(cluster, PlanFiles(plan), Happening.UNDO, quiet_options(throttle))
+    named = Named(rollout)
+    files = named.from_outside
+    if files is None:
+        _order(cluster, named, RolloutOrder.UNDO, RolloutChanges(throttle=throttle))
+    else:
+        _end(cluster, files, Happening.UNDO, quiet_options(throttle))
+
+
+@click.command()
+@rollout_argument
+@cluster_options
+def remove(cluster: Cluster, rollout: str) -> None:
+    """Let the controller forget ROLLOUT, which is over.
+
+    It cannot be undone any more.
+    """
+    named = Named(rollout)
+    if named.from_outside is not None:
+        raise click.ClickException(f"no controller keeps the rollout of {rollout}: remove the folder of the plan")
+    _order(cluster, named, RolloutOrder.REMOVE)
+
+
+def _order(
+    cluster: Cluster,
+    named: Named,
+    order: RolloutOrder,
+    changes: RolloutChanges | None = None,
+    *,
+    without_dead: bool = False,
+) -> None:
+    """Give an order to the controller, and say what the rollout is then."""
+
+    async def give(admin: AdminClient, name: str) -> None:
+        if not await admin.describe_rollouts([name]):
+            raise Nowhere(name)
+        told = await admin.change_rollout(name, order, changes, without_dead=without_dead, by=operator())
+        if told is None:
+            click.echo(f"rollout {name}: removed")
+            return
+        report = report_of(told)
+        what = report.settings if order is RolloutOrder.SET else report.line
+        click.echo(f"rollout {name}: {what}")
+
+    named.ask(cluster, give)
 
 
 def _end(cluster: Cluster, files: PlanFiles, what: Happening, options: Options) -> None:
@@ -112,12 +176,12 @@ def _end(cluster: Cluster, files: PlanFiles, what: Happening, options: Options) 
 
 def _wish(files: PlanFiles, what: Happening) -> History:
     """Put what an operator wants into the journal; return what it tells then. Raises click.ClickException."""
-    journal = _journal_of(files)
+    journal = Journal(files.journal)
     history = History()
     history.take(journal.read())
     state = history.state
     if state.after(what) != state:
-        journal.add("happened", what=what.value, by=f"{getpass.getuser()} on {socket.gethostname()}")
+        journal.add("happened", what=what.value, by=operator())
         history.take(journal.read())
     elif not _is_so(history, what):
         raise click.ClickException(f"the rollout is {state}: there is nothing to {what.value}")
@@ -130,12 +194,6 @@ def _is_so(history: History, what: Happening) -> bool:
     is_paused = what is Happening.PAUSE and HeldBy.OPERATOR in history.state.holds
     is_resumed = what is Happening.RESUME and not history.state.is_over
     return history.state.phase in phases or is_paused or is_resumed
-
-
-def _journal_of(files: PlanFiles) -> Journal:
-    if not files.journal.exists():
-        raise click.ClickException(f"no rollout of {files.path} has begun: `klamm rollout run` begins one")
-    return Journal(files.journal)
 
 
 def _tell(files: PlanFiles, history: History, done: str) -> None:

@@ -1,31 +1,46 @@
-"""`klamm rollout list`: the rollouts whose journals are in a folder."""
+"""`klamm rollout list`: the rollouts of the controller, or those whose journals are in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 
+from controller.admin.client import AdminClient
 from controller.rollout.states import MoveState
-from klamm.cli.connect import output_option
+from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
+from klamm.cli.rollout.described import report_of
+from klamm.cli.rollout.naming import asked
 from klamm.cli.rollout.plan_files import JOURNAL, PlanFiles
 from klamm.cli.rollout.report import Report
 from klamm.cli.rollout.status import JournalView
 from klamm.cli.units import duration, moment, size
 
+_NONE: Final = (
+    "the controller has no rollouts: `klamm rollout start` hands one over, `list FOLDER` shows those from outside"
+)
 _COLUMNS: Final = ("rollout", "state", "done", "of", "left", "time left", "started", "carried out by")
 
 
 @click.command(name="list")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
 @output_option
-def list_(folder: Path, output: str) -> None:
-    """List the rollouts of the plans in FOLDER, by default the one you are in."""
+@cluster_options
+def list_(cluster: Cluster, folder: Path | None, output: str) -> None:
+    """List the rollouts of the controller, or those from outside whose plans are in FOLDER."""
+    if folder is None:
+        _print(cluster.ask_moves(partial(asked, question=_of_controller)), output, _NONE)
+        return
     found = [JournalView(files).look() for files in plans_in(folder)]
-    print_list(found, output, f"no plan in {folder} has a rollout: `klamm rollout run` begins one")
+    _print(found, output, f"no plan in {folder} has a rollout: `klamm rollout run` begins one")
+
+
+async def _of_controller(admin: AdminClient) -> list[Report]:
+    return [report_of(told) for told in await admin.describe_rollouts()]
 
 
 def plans_in(folder: Path) -> Iterator[PlanFiles]:
@@ -39,9 +54,8 @@ def plans_in(folder: Path) -> Iterator[PlanFiles]:
             yield PlanFiles(plan)
 
 
-def print_list(found: Iterable[Report], output: str, nothing: str) -> None:
+def _print(reports: Sequence[Report], output: str, nothing: str) -> None:
     """Print rollouts, one in a row."""
-    reports = list(found)
     if output != "table":
         print_document([{"rollout": report.name, **report.document} for report in reports], output)
     elif not reports:

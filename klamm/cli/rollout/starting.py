@@ -8,11 +8,13 @@ from typing import Final
 import click
 from attrs import frozen
 
+from controller.admin.client import AdminClient
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.rollout.moves import Move
 from controller.rollout.states import MoveState, Phase
 from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import MoveFile
+from klamm.cli.rollout import described
 from klamm.cli.rollout.brakes import named
 from klamm.cli.rollout.checking import check_room, judged, moves_of, tell_forecast
 from klamm.cli.rollout.history import History
@@ -70,6 +72,8 @@ async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal
 
 async def _refuse_foreign(admin: MoveAdmin, file: MoveFile) -> None:
     """Refuse to begin while somebody else moves partitions; a move that is in the plan may be in flight."""
+    if isinstance(admin, AdminClient):
+        await described.refuse_running(admin)
     moving = await admin.list_partition_reassignments()
     foreign = [move.tp for move in moving if file.targets.get(move.tp) != move.target_replicas]
     if foreign:

@@ -1,23 +1,25 @@
-"""`klamm rollout status`: how far a rollout is, by its journal; no cluster is asked."""
+"""`klamm rollout status`: how far a rollout is, as its controller tells, or its journal, without asking a cluster."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import click
 from attrs import define, field
 
+from controller.admin.client import AdminClient
 from controller.rollout.states import MoveState, Phase
-from klamm.cli.connect import output_option
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.rollout import described
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
-from klamm.cli.rollout.plan_files import PlanFiles, plan_argument
+from klamm.cli.rollout.naming import Named, rollout_argument
+from klamm.cli.rollout.plan_files import PlanFiles
 from klamm.cli.rollout.report import Odd, Report
-from klamm.cli.rollout.watching import print_report, watch as watch_report
+from klamm.cli.rollout.watching import Look, print_report, watch as watch_report
 from klamm.cli.running import run, stoppable
 from klamm.interrupts import INTERRUPTED
 
@@ -25,20 +27,34 @@ _ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAIL
 
 
 @click.command()
-@plan_argument
+@rollout_argument
 @click.option("-w", "--watch", is_flag=True, help="Show it again whenever it changes, until it is over.")
 @output_option
-def status(plan: Path, *, watch: bool, output: str) -> None:
-    """Show how far it is, what it waits for, and what is not as planned."""
-    seen = JournalView(PlanFiles(plan))
-    if not watch:
-        print_report(seen.look(), output)
-        return
-    sys.exit(run(partial(_watched, seen, output)))
+@cluster_options
+def status(cluster: Cluster, rollout: str, *, watch: bool, output: str) -> None:
+    """Show how far it is, what it waits for, and what is not as planned.
+
+    ROLLOUT is the name of a rollout that the controller carries out, or a plan.
+    """
+    named = Named(rollout)
+    files = named.from_outside
+    show = partial(_watched if watch else _shown, output=output)
+    if files is not None:
+        sys.exit(run(partial(show, JournalView(files).look_again)))
+
+    async def ask(admin: AdminClient, name: str) -> int:
+        return await show(partial(described.look, admin, name))
+
+    sys.exit(named.ask(cluster, ask))
 
 
-async def _watched(seen: JournalView, output: str) -> int:
-    return INTERRUPTED if await stoppable(partial(watch_report, seen.look_again, output)) else 0
+async def _shown(look: Look, output: str) -> int:
+    print_report(await look(), output)
+    return 0
+
+
+async def _watched(look: Look, output: str) -> int:
+    return INTERRUPTED if await stoppable(partial(watch_report, look, output)) else 0
 
 
 @define

@@ -1,0 +1,156 @@
+"""`klamm rollout start`: hand a plan over to the controller, which carries it out by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+from attrs import frozen
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+from controller.admin.client import AdminClient
+from controller.admin.rollouts import rollout_moves
+from controller.rollout.moves import Move
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.progress import is_animated
+from klamm.cli.reassignment import preview
+from klamm.cli.rollout.checking import check_room, judged, moves_of, refuse_changed, tell_forecast, tell_left_out
+from klamm.cli.rollout.described import state_of
+from klamm.cli.rollout.naming import NAME, asked, name_of, operator
+from klamm.cli.rollout.options import Options, run_options
+from klamm.cli.rollout.plan_files import Plan, PlanFiles, plan_argument
+from transport.messages import UNTHROTTLED, RolloutSettings, StartRolloutResponse
+from transport.metadata import TopicPartition
+
+_LOOK: Final = "`klamm rollout status {0} --watch`"
+
+
+@click.command()
+@plan_argument
+@click.option("--name", metavar="NAME", help="The name of the rollout; by default that of the folder or file.")
+@run_options
+@cluster_options
+def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> None:
+    """Let the controller carry out PLAN, a few moves at a time.
+
+    PLAN is the folder that `klamm plan -o` writes, or a file of Kafka's reassignment JSON. The controller keeps all
+    that has to be known: nothing has to run here. Several rollouts are carried out one after another. Only Klamm's
+    controllers do that: in other clusters, use `klamm rollout run`.
+    """
+    name = name_of(plan) if name is None else name
+    if not NAME.fullmatch(name):
+        raise click.BadParameter(
+            f"{name!r} cannot be the name of a rollout: it takes up to 100 letters, digits, '.', '_' and '-'",
+            param_hint="--name",
+        )
+    files = PlanFiles(plan)
+    if files.journal.exists():
+        raise click.ClickException(f"a rollout of {plan} has begun from outside: `klamm rollout run` goes on with it")
+    if options.pause_file is not None and not options.pause_file.is_absolute():
+        raise click.BadParameter(
+            "the controllers look for it on their hosts: give the whole path", param_hint="--pause-file"
+        )
+    if options.replan and not _replanned(cluster, files):
+        return
+    handing = Handing(name, files.read(), options)
+    cluster.ask_moves(partial(asked, question=handing.hand_over))
+
+
+def _replanned(cluster: Cluster, files: PlanFiles) -> bool:
+    # Planning takes a while to import.
+    from klamm.cli.rollout.replanning import replanned
+
+    return replanned(cluster, files)
+
+
+@frozen
+class Handing:
+    """Hands a plan over to a controller, as the rollout `name`."""
+
+    name: str
+    plan: Plan
+    options: Options
+
+    async def hand_over(self, admin: AdminClient) -> None:
+        """Check the plan, upload it and start it. Raises click.ClickException if it is refused."""
+        if await self._is_there(admin):
+            return
+        file, options = self.plan.file, self.options
+        metadata = await admin.read_metadata(sorted({tp.topic for tp in file.targets}))
+        changed = judged(admin, metadata, file, options)
+        states = preview.states_of(metadata)
+        moves = await moves_of(admin, states, file, [tp for tp in file.targets if tp not in changed], {})
+        if not moves:
+            raise click.ClickException("all partitions of the plan have changed since it was made: plan again")
+        await check_room(admin, moves, file, options)
+        tell_forecast(moves, states, options)
+        if options.dry_run:
+            click.echo("Nothing was changed: this was a dry run.")
+            return
+        ids = {state.topic: state.topic_id for state in metadata.partitions}
+        await self._upload(admin, moves, ids, changed)
+        started = await admin.start_rollout(self.name, self.plan.digest, len(moves), settings_of(options), operator())
+        self._tell(started)
+
+    async def _is_there(self, admin: AdminClient) -> bool:
+        """Return whether the rollout has started already; a second request finds what the first one has begun."""
+        found = await admin.describe_rollouts([self.name])
+        if not found:
+            return False
+        if found[0].digest != self.plan.digest:
+            raise click.ClickException(
+                f"there is a rollout {self.name} of another plan: give this one another name with --name"
+            )
+        if state_of(found[0]).is_over:
+            raise click.ClickException(
+                f"rollout {self.name} is over, {found[0].phase}: plan again, or start the plan under another name with "
+                "--name"
+            )
+        click.echo(f"rollout {self.name} has started before: see {_LOOK.format(self.name)}")
+        return True
+
+    async def _upload(
+        self, admin: AdminClient, moves: tuple[Move, ...], ids: Mapping[str, str], changed: Mapping[TopicPartition, str]
+    ) -> None:
+        console = Console(stderr=True)
+        with Bar(console=console, transient=True, disable=not is_animated(console)) as bar:
+            task = bar.add_task("handing over", total=len(moves))
+            refused = await admin.upload_rollout(
+                self.name,
+                self.plan.digest,
+                rollout_moves(moves, lambda topic: ids.get(topic, "")),
+                skips=self.options.skip_changed,
+                progress=lambda count: bar.update(task, completed=count),
+            )
+        left_out = {item.tp: item.message for item in refused}
+        if left_out and not self.options.skip_changed:
+            refuse_changed(left_out)
+        if changed or left_out:
+            tell_left_out({**changed, **left_out})
+
+    def _tell(self, started: StartRolloutResponse) -> None:
+        waits = f", after {started.place:,} other{'s' if started.place > 1 else ''}" if started.place > 0 else ""
+        click.echo(
+            f"rollout {self.name}: the controller carries out {started.moves:,} moves{waits}: {_LOOK.format(self.name)}"
+        )
+
+
+def settings_of(options: Options) -> RolloutSettings:
+    """Return the settings of a rollout as the controller takes them."""
+    limits = options.limits
+    return RolloutSettings(
+        limits.into,
+        limits.out_of,
+        limits.leaders,
+        limits.in_all,
+        UNTHROTTLED if limits.bytes is None else limits.bytes,
+        UNTHROTTLED if options.throttle is None else options.throttle,
+        "" if options.pause_file is None else str(options.pause_file),
+        options.go_url or "",
+        options.ignore_min_isr,
+        options.elects,
+    )
