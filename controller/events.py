@@ -269,6 +269,14 @@ class RolloutLook(ControllerEvent):
 
 
 @frozen
+class RolloutSignalled(ControllerEvent):
+    """The signal of a rollout's operator was asked: `text` says why nothing may begin, empty if something may."""
+
+    rollout: str
+    text: str
+
+
+@frozen
 class StrayDeletion(ControllerEvent):
     """Orders to delete strays are due to be sent to brokers again."""
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from controller.handlers.rollouts import advance
 from controller.model.context import ControllerContext
 from controller.model.notable import Notable, judge
-from controller.model.rollout_facts import RolloutSeen, Under
+from controller.model.rollout_facts import RolloutSeen, SignalSeen, Under
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.choosing import Hold
@@ -26,25 +25,40 @@ SCANNED: Final = 200_000
 """The most partitions that one look judges. Of a larger cluster it judges the next ones."""
 
 
-def look(context: ControllerContext, now: float) -> Rounds[None]:
-    """Look at what holds the current rollout up and at which of its moves are urgent, and let it go on."""
-    rollout = context.rollouts.current
-    if rollout is not None:
-        under = _under_min_isr(context, rollout)
-        seen = RolloutSeen(rollout.name, now, _brake(context, rollout, under), _urgent(context, rollout), under)
-        yield from change("rollouts", [Step(facts=(seen,))])
-    yield from advance(context)
+def look(context: ControllerContext, rollout: Rollout, now: float) -> Rounds[None]:
+    """Look at what holds a rollout up, and at which of its moves are urgent."""
+    seen = RolloutSeen(rollout.name, now, _urgent(context, rollout), _under_min_isr(context, rollout))
+    yield from change("rollouts", [Step(facts=(seen,))])
 
 
-def _brake(context: ControllerContext, rollout: Rollout, under: Under) -> Hold | None:
+def hold_of(context: ControllerContext, rollout: Rollout) -> Hold | None:
+    """Return why a rollout begins nothing for now: by an operator, by a signal, or by the state of the cluster."""
+    if rollout.stored.holds:
+        return Hold(f"paused by {', '.join(rollout.stored.holds)}")
+    return brake_of(context, rollout)
+
+
+def brake_of(context: ControllerContext, rollout: Rollout) -> Hold | None:
+    """Return the brake that holds a rollout, until it lets go by itself."""
+    settings = rollout.stored.settings
+    if settings.pause_file or settings.go_url:
+        signal = "its signal has not been asked for yet" if rollout.signal is None else rollout.signal
+        if signal:
+            return Hold(signal)
     died = [broker for broker in rollout.stored.brokers if broker not in context.brokers]
     if died:
         text = f"broker{'s' if len(died) > 1 else ''} {', '.join(map(str, died))} died"
         return Hold(text, spares_urgent=True)
-    tps = sorted(tp for found in under.values() for tp in found)
-    if not tps or rollout.stored.settings.ignore_min_isr:
+    tps = sorted(tp for found in rollout.under.values() for tp in found)
+    if not tps or settings.ignore_min_isr:
         return None
     return Hold(f"{named(tps)} {'is' if len(tps) == 1 else 'are'} under min ISR", spares_urgent=True)
+
+
+def signalled(context: ControllerContext, name: str, text: str) -> Rounds[None]:
+    """Take an answer of the operator's signal: why it says no, empty if it says yes."""
+    if name in context.rollouts.by_name:
+        yield from change("rollouts", [Step(facts=(SignalSeen(name, text),))])
 
 
 def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from controller.handlers import reassignments, rollout_throttles
+from controller.handlers import reassignments, rollout_brakes, rollout_throttles
 from controller.handlers.reassignment_requests import refusal
 from controller.handlers.rollout_records import write_marks
 from controller.model.context import ControllerContext
@@ -16,7 +16,7 @@ from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.backlog import WIDTH
-from controller.rollout.choosing import Choice, Hold, InFlight, Limits, Standing, choose
+from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose
 from controller.rollout.judging import Course, Judgement, judge
 from controller.rollout.moves import Move
 from controller.rollout.states import MoveState
@@ -54,7 +54,8 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     places = _candidates(context, rollout)
     choice = _choose(context, rollout, places)
     begin = choice.begin[:BEGUN_AT_ONCE]
-    yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, choice.waits),))])
+    held = rollout_brakes.brake_of(context, rollout) is not None
+    yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, choice.waits, is_held=held),))])
     begun = yield from _begin(context, rollout, [places[move] for move in begin])
     return len(begun) == len(choice.begin)
 
@@ -108,14 +109,14 @@ def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Mo
     left = {leaders.get(move.tp, NO_LEADER) for move in moves if leaders.get(move.tp) in move.removing}
     # More of them make no difference.
     leads = {broker: context.led_by(broker, 2 * rollout.stored.settings.leaders) for broker in left}
-    held = Hold(f"paused by {', '.join(rollout.stored.holds)}") if rollout.stored.holds else rollout.brake
+    held = rollout_brakes.hold_of(context, rollout)
     return Standing(leaders, leads, dead, rollout.room, rollout.urgent, held)
 
 
 def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
     """Leave partitions as they are whose original replicas are not all alive."""
     changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
-    for part, number in _waiting(rollout):
+    for part, number in _waiting(context, rollout):
         move = part.moves[number]
         dead = [broker for broker in move.after if broker not in context.brokers]
         if dead:
@@ -128,9 +129,11 @@ def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]
     yield from change("rollouts", [Step(facts=tuple(left))] if left else [])
 
 
-def _waiting(rollout: Rollout) -> Iterator[Place]:
+def _waiting(context: ControllerContext, rollout: Rollout) -> Iterator[Place]:
+    """Yield the moves that wait, of parts with moves to brokers that are not alive."""
     for part in rollout.parts.values():
-        yield from ((part, number) for number in list(part.backlog.waiting()))
+        if not part.brokers <= context.brokers.keys():
+            yield from ((part, number) for number in list(part.backlog.waiting()))
 
 
 # --- beginning ----------------------------------------------------------------------------------------------------

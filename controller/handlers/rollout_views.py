@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from controller.handlers import rollout_brakes
 from controller.model.context import ControllerContext
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, read
+from controller.rollout.choosing import Hold
 from controller.rollout.states import MoveState
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -40,14 +42,15 @@ def described(context: ControllerContext, rollout: Rollout) -> RolloutDescriptio
     """Describe a rollout."""
     stored, state, left = rollout.stored, rollout.state, rollout.time_left
     place = UNKNOWN if state.is_over else context.rollouts.queue.index(rollout)
-    braked = rollout.brake is not None and not state.is_over
+    hold = None if state.is_over else rollout_brakes.hold_of(context, rollout)
+    braked = hold is not None and not stored.holds
     waits = Counter(map(str, rollout.waits.values())) if not state.is_over else Counter()
     return RolloutDescription(
         rollout.name,
         stored.digest,
         stored.phase,
         (*stored.holds, *(["brake"] if braked else [])),
-        _why(rollout, place),
+        _why(hold, place),
         place,
         stored.settings,
         stored.started_ms,
@@ -63,14 +66,10 @@ def described(context: ControllerContext, rollout: Rollout) -> RolloutDescriptio
     )
 
 
-def _why(rollout: Rollout, place: int) -> str:
-    if rollout.state.is_over:
-        return ""
+def _why(hold: Hold | None, place: int) -> str:
     if place > 0:
         return f"{place} rollout{'s' if place > 1 else ''} before it"
-    if rollout.stored.holds:
-        return f"paused by {', '.join(rollout.stored.holds)}"
-    return "" if rollout.brake is None else rollout.brake.text
+    return "" if hold is None else hold.text
 
 
 def describe_moves(

@@ -18,7 +18,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.handlers import leader_elections, rollout_throttles
+from controller.handlers import leader_elections, rollout_brakes, rollout_throttles
 from controller.handlers.rollout_moves import begin_next, cancel, judged, leave_out_dead
 from controller.handlers.rollout_overrides import BY_HAND
 from controller.handlers.rollout_records import happen, write_marks, write_state
@@ -49,8 +49,8 @@ Outcomes = Mapping[int, Mapping[int, tuple[MoveState, str]]]
 _ENDS: Final = {Course.OVERRIDDEN: MoveState.OVERRIDDEN, Course.FAILED: MoveState.FAILED}
 
 
-def advance(context: ControllerContext) -> Rounds[None]:
-    """Let the first rollout of the queue go on, as far as one event may take it."""
+def advance(context: ControllerContext, now: float, *, looks: bool = False) -> Rounds[None]:
+    """Let the first rollout of the queue go on, as far as one event may take it; look around first if it is time."""
     yield from change("rollouts", [Step(facts=(RolloutsSettled(),))])
     rollout = context.rollouts.current
     if rollout is None:
@@ -59,6 +59,8 @@ def advance(context: ControllerContext) -> Rounds[None]:
         yield from open_parts(rollout, rollout.interrupted[:OPENED_AT_ONCE])
         yield from _again(rollout)
         return
+    if looks or rollout.is_look_due:
+        yield from rollout_brakes.look(context, rollout, now)
     yield from settle(context, rollout)
     if rollout.name not in context.rollouts.by_name:
         return
@@ -143,8 +145,8 @@ def settle(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
     if not changes:
         return
     yield from _lift(context, rollout, changes)
-    yield from write_marks(rollout, changes)
     yield from _elect(context, rollout, changes)
+    yield from write_marks(rollout, changes)
 
 
 def outcome_of(context: ControllerContext, part: Part, number: int) -> tuple[MoveState, str] | None:
@@ -191,8 +193,7 @@ def _land(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
         yield from settle(context, rollout)
     if rollout.flying:
         return
-    yield from happen(rollout, Happening.LANDED)
-    yield from _end(context, rollout)
+    yield from _end(context, rollout, Happening.LANDED)
 
 
 def _move_on(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
@@ -202,8 +203,7 @@ def _move_on(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
         closed = PartsClosed(rollout.name, tuple(over))
         yield from write_state(rollout, closed, parts=rollout.summarised(closes=over))
     if not rollout.parts and not rollout.unread:
-        yield from happen(rollout, Happening.FINISHED)
-        yield from _end(context, rollout)
+        yield from _end(context, rollout, Happening.FINISHED)
         return
     if rollout.state.is_paused:
         return
@@ -217,8 +217,9 @@ def _move_on(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
         yield from _again(rollout)
 
 
-def _end(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
-    """Leave no throttle behind."""
-    if rollout.state.is_over and rollout.stored.throttled:
+def _end(context: ControllerContext, rollout: Rollout, happening: Happening) -> Rounds[None]:
+    """Restore the rates of brokers, then note the end: who finds it noted finds no throttle left behind."""
+    is_last = rollout.state.after(happening).is_over
+    if is_last and rollout.stored.throttled:
         yield from rollout_throttles.restore(context)
-        yield from write_state(rollout, throttled=False)
+    yield from happen(rollout, happening, throttled=rollout.stored.throttled and not is_last)

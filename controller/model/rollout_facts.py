@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from controller.model.rollout_parts import Part
-from controller.rollout.choosing import Hold
 from controller.rollout.states import MoveState
 from controller.rollout.waiting import Wait
 from transport.metadata import TopicPartition
@@ -95,20 +94,30 @@ Under = Mapping[int, tuple[TopicPartition, ...]]
 
 @frozen
 class RolloutSeen(RolloutFact):
-    """What a look at the cluster has shown: the moves that are urgent, and the brake that holds."""
+    """What a look at the cluster has shown: the moves that are urgent, and the partitions under min ISR."""
 
     now: float
-    brake: Hold | None
     urgent: frozenset[TopicPartition]
     under: Under
 
 
 @frozen
+class SignalSeen(RolloutFact):
+    """What the operator's signal says: why nothing may begin, empty if something may."""
+
+    text: str
+
+
+@frozen
 class MovesChosen(RolloutFact):
-    """What the moves wait for that were looked at last; with `are_more`, others may begin right now."""
+    """What the moves wait for that were looked at last; with `are_more`, others may begin right now.
+
+    `is_held` says that a brake holds them.
+    """
 
     waits: Mapping[TopicPartition, Wait]
     are_more: bool = False
+    is_held: bool = False
 
 
 @frozen

@@ -59,6 +59,12 @@ class Part:
     left: int = 0
     """The bytes that remain to be copied."""
 
+    brokers: frozenset[int] = frozenset()
+    """The brokers that are to have replicas after the moves."""
+
+    flying: dict[int, None] = Factory(dict)
+    """The moves in flight."""
+
     _marks: bytearray = field(factory=bytearray)
     _backlog: Backlog = field(init=False)
 
@@ -84,6 +90,8 @@ class Part:
         pending, due = _CODE[self.direction.pending], {_CODE[self.direction.pending], _CODE[self.direction.in_flight]}
         for number in [number for number, code in enumerate(marks) if code != pending]:
             self._backlog.take(number)
+        self.flying = dict.fromkeys(self.in_states({self.direction.in_flight}))
+        self.brokers = frozenset(broker for replicas in {move.after for move in self.moves} for broker in replicas)
         waiting = [number for number, code in enumerate(marks) if code in due]
         is_whole = len(waiting) == len(marks)
         self.left = size if is_whole else sum(self.moves[number].bytes for number in waiting)
@@ -107,6 +115,9 @@ class Part:
         if before is state:
             return
         self._marks[number] = _CODE[state]
+        self.flying.pop(number, None)
+        if state is self.direction.in_flight:
+            self.flying[number] = None
         self.tally[before] -= 1
         self.tally[state] += 1
         self.left += (self._is_due(state) - self._is_due(before)) * self.moves[number].bytes
@@ -137,14 +148,6 @@ class Part:
         """The moves that wait."""
         return self._backlog
 
-    @property
-    def flying(self) -> list[int]:
-        """The moves in flight."""
-        code = _CODE[self.direction.in_flight]
-        if not self.tally[self.direction.in_flight]:
-            return []
-        return [number for number, mark in enumerate(self._marks) if mark == code]
-
     def in_states(self, states: Iterable[MoveState]) -> list[int]:
         """Return the moves that are in one of these states."""
         codes = {_CODE[state] for state in states}
@@ -153,7 +156,7 @@ class Part:
     @property
     def is_over(self) -> bool:
         """Whether no move waits, and none is in flight."""
-        return not len(self._backlog) and not self.tally[self.direction.in_flight]
+        return not len(self._backlog) and not self.flying
 
     def summary(self, part: StoredPart, *, closed: bool) -> StoredPart:
         """Return what the state of the rollout says about the part."""

@@ -21,12 +21,12 @@ from controller.model.rollout_facts import (
     RolloutSeen,
     RolloutsSettled,
     RolloutWritten,
+    SignalSeen,
     Under,
     Upload,
     UploadGrown,
 )
 from controller.model.rollout_parts import CODES, Part, direction_of
-from controller.rollout.choosing import Hold
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.states import Direction, HeldBy, MoveState, Phase, RolloutState
 from controller.rollout.waiting import Wait
@@ -52,7 +52,12 @@ class Rollout:
     """Partitions that administrators have moved before their part was read."""
 
     by_hand_version: int = -1
-    brake: Hold | None = None
+    signal: str | None = None
+    """Why the operator's signal says no, empty if it says yes; None until it has been asked."""
+
+    is_held: bool = False
+    """Whether a brake held it when it was looked at last."""
+
     urgent: frozenset[TopicPartition] = frozenset()
     under: Under = field(factory=dict)
     """Partitions under min ISR."""
@@ -64,6 +69,8 @@ class Rollout:
     """The seconds that it has run under this controller, pauses not counted."""
 
     looked: float | None = None
+    is_look_due: bool = True
+    """Whether something has changed since it was looked around last: a part of the plan was opened."""
 
     @property
     def scanned(self) -> int:
@@ -213,14 +220,18 @@ class Rollouts:
                 rollout.by_hand, rollout.by_hand_version = fact.partitions, fact.version
             case RolloutSeen():
                 _see(rollout, fact)
+            case SignalSeen():
+                self.is_stirred = self.is_stirred or rollout.signal != fact.text
+                rollout.signal = fact.text
             case MovesChosen():
-                rollout.waits = fact.waits
+                rollout.waits, rollout.is_held = fact.waits, fact.is_held
                 self.is_stirred = self.is_stirred or fact.are_more
 
     def _opened(self, rollout: Rollout, part: Part) -> None:
         rollout.parts = dict(sorted({**rollout.parts, part.first: part}.items()))
         for number in part.flying:
             self.flying[part.moves[number].tp] = rollout.name, part.first, number
+        rollout.is_look_due = True
 
     def _forget(self, name: str, firsts: tuple[int, ...] | None) -> None:
         rollout = self.by_name.get(name)
@@ -245,10 +256,10 @@ class Rollouts:
 
 
 def _see(rollout: Rollout, fact: RolloutSeen) -> None:
-    runs = rollout.brake is None and not rollout.state.is_paused
+    runs = not (rollout.is_held or rollout.state.is_paused)
     if rollout.looked is not None and runs:
         rollout.ran += fact.now - rollout.looked
-    rollout.looked, rollout.brake, rollout.under = fact.now, fact.brake, fact.under
+    rollout.looked, rollout.under, rollout.is_look_due = fact.now, fact.under, False
     rollout.time_left.add(rollout.ran, rollout.left)
     if rollout.urgent != fact.urgent:
         rollout.urgent = fact.urgent

@@ -42,6 +42,7 @@ class ControllerState(Enum):
             "ChangeRollout",
             "PartitionReassignmentIsrChange",
             "RolloutLook",
+            "RolloutSignalled",
             "RolloutsDue",
             "StartRollout",
             "StrayDeletion",

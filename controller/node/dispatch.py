@@ -118,8 +118,9 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
         context, event.caught_up.take()
     ),
     events.ReassignmentProgress: _reading(moves_of),
-    events.RolloutLook: lambda context, _event, host: rollout_brakes.look(context, host.now_ms() / 1000),
-    events.RolloutsDue: _taking(rollouts.advance),
+    events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),
+    events.RolloutSignalled: _taking(rollout_brakes.signalled, "rollout", "text"),
+    events.RolloutsDue: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---
     events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),

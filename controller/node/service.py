@@ -19,7 +19,7 @@ from actors import Backoff, EventQueue, EventStatistics
 from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.events import ControllerEvent, Elect, Reload, RequestEvent, SessionEnded, cut_off
+from controller.events import ControllerEvent, Elect, Reload, RequestEvent, RolloutLook, SessionEnded, cut_off
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
@@ -33,6 +33,7 @@ from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
+from controller.node.rollout_signals import RolloutSignals
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
 from controller.node.store_changes import StoreChanges
@@ -104,6 +105,7 @@ class ControllerService:
     """Not set while the connection to the store is lost but the session may not have expired."""
 
     _alarms: PendingAlarms = field(init=False)
+    _signals: RolloutSignals = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.decisions = Decisions(self.host.now_ms)
@@ -113,6 +115,7 @@ class ControllerService:
         self._requests = WaitingRequests(self._queue)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)
+        self._signals = RolloutSignals(self._queue.tell)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
         self._candidacy = candidacy_of(self.config, self.host)
         self._is_reachable.set()
@@ -311,6 +314,8 @@ class ControllerService:
             if self._queue.tell(follow_up, later=True):
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
+        if isinstance(event, RolloutLook):
+            self._signals.look(self._nursery, office.context)
 
     # --- the office ---------------------------------------------------------------------------------------------
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from attrs import define
+from structlog.testing import capture_logs
 
-from controller.events import RolloutLook
+from controller.config import ControllerConfig
+from controller.events import RolloutLook, RolloutSignalled
+from controller.handlers import rollout_plans
+from controller.model.facts import MinIsrRead
+from controller.model.rounds import Step, change
 from controller.node.alarms import first_alarms
 from tests.controller.conftest import Bench
 from transport.errors import ErrorCode
@@ -30,7 +36,7 @@ from transport.messages import (
 )
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create
+from transport.store.protocol import Create, Delete, Set
 
 ORIGIN, TARGET = (1, 2), (3, 2)
 
@@ -303,3 +309,141 @@ async def test_a_topic_that_is_deleted_and_created_again_is_another_one(operator
     assert operator.in_flight() == []
     another = "overridden: its topic was deleted and created again"
     assert await operator.states() == {0: another, 1: another, 2: another}
+
+
+@define
+class Large:
+    """A rollout whose plan has several parts, of which only the first is read while enough moves wait in it."""
+
+    operator: Operator
+
+    async def start(self) -> None:
+        """Start it: four parts of five moves each."""
+        for first in range(0, 20, 5):
+            moves = tuple(RolloutMove("orders", number, TARGET) for number in range(first, first + 5))
+            await self.operator.bench.ask(UploadRolloutRequest("monday", "digest", first, moves), UploadRolloutResponse)
+        settings = RolloutSettings(into=2)
+        await self.operator.bench.ask(StartRolloutRequest("monday", "digest", 20, settings), StartRolloutResponse)
+
+    @property
+    def open(self) -> list[int]:
+        """The parts that are in memory."""
+        return list(self.operator.bench.context.rollouts.by_name["monday"].parts)
+
+
+@pytest.fixture
+def large(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Large:
+    monkeypatch.setattr("controller.handlers.rollouts.LOOKED_AHEAD", 2)
+    return Large(operator)
+
+
+async def test_a_plan_is_read_part_by_part_and_forgotten_again(large: Large) -> None:
+    await large.start()
+    assert large.open == [0]
+    seen = [large.open]
+    while large.operator.in_flight():
+        await large.operator.catch_up(large.operator.in_flight()[0])
+        seen.append(large.open)
+    assert [parts for parts, before in pairwise(reversed(seen)) if parts != before] == [
+        [],
+        [15],
+        [10, 15],
+        [10],
+        [5, 10],
+        [5],
+        [0, 5],
+    ]
+    assert (await large.operator.describe()).counts == (("done", 20),)
+
+
+async def test_the_next_controller_reads_the_open_parts_only(large: Large) -> None:
+    await large.start()
+    await large.operator.catch_up()
+    await large.operator.catch_up()
+    before = (large.open, large.operator.in_flight(), (await large.operator.describe()).counts)
+    await large.operator.fail_over()
+    assert (large.open, large.operator.in_flight(), (await large.operator.describe()).counts) == before
+    await large.operator.finish()
+    assert (await large.operator.describe()).counts == (("done", 20),)
+
+
+async def test_a_move_by_hand_counts_even_before_its_part_is_read(large: Large) -> None:
+    await large.start()
+    tp = TopicPartition("orders", 17)
+    await large.operator.bench.move(tp, (5, 2))
+    await large.operator.catch_up(17)
+    await large.operator.bench.move(tp, ORIGIN)
+    await large.operator.catch_up(17)
+    await large.operator.fail_over()
+    await large.operator.finish()
+    assert (await large.operator.describe()).counts == (("done", 19), ("overridden", 1))
+    assert await large.operator.bench.read_assignment(tp) == ReplicaAssignment(ORIGIN)
+
+
+async def test_an_undo_reads_the_parts_again_that_have_something_to_take_back(large: Large) -> None:
+    await large.start()
+    for _ in range(4):
+        await large.operator.catch_up()
+    await large.operator.order(RolloutOrder.UNDO)
+    await large.operator.fail_over()
+    await large.operator.finish()
+    described = await large.operator.describe()
+    assert (described.phase, described.counts) == ("undone", (("pending", 12), ("back", 8)))
+
+
+async def test_a_part_that_cannot_be_read_is_left_out(large: Large) -> None:
+    await large.start()
+    await large.operator.bench.store.multi([Set(paths.rollout_plan("monday", 10), b"damaged", -1)])
+    with capture_logs() as logs:
+        await large.operator.finish()
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == [
+        "a part of a rollout is left out: it cannot be read"
+    ]
+    assert (await large.operator.describe()).counts == (("done", 15), ("failed", 5))
+
+
+async def test_nothing_begins_until_the_operators_signal_says_yes(operator: Operator) -> None:
+    await operator.start(3, go_url="http://monitoring/go")
+    assert (await operator.describe()).why == "its signal has not been asked for yet"
+    await operator.bench.handle(RolloutSignalled("monday", "http://monitoring/go answers 503"))
+    assert ((await operator.describe()).why, operator.in_flight()) == ("http://monitoring/go answers 503", [])
+    await operator.bench.handle(RolloutSignalled("monday", ""))
+    assert operator.in_flight() == [0, 1, 2]
+
+
+async def test_partitions_under_min_isr_hold_it_up(operator: Operator) -> None:
+    tp = TopicPartition("orders", 19)
+    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.alter_isr(tp, 1)
+    await operator.start(3)
+    assert ((await operator.describe()).why, operator.in_flight()) == ("orders-19 is under min ISR", [])
+    await operator.bench.alter_isr(tp, 1, 2)
+    await operator.bench.handle(RolloutLook())
+    assert operator.in_flight() == [0, 1, 2]
+
+
+async def test_what_lacks_replicas_goes_first_whatever_holds_the_others(operator: Operator) -> None:
+    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.alter_isr(TopicPartition("orders", 7), 1)
+    await operator.start(10)
+    assert operator.in_flight() == [7]
+
+
+async def test_after_a_time_under_kafkas_controller_it_waits_for_its_operator(operator: Operator) -> None:
+    bench = operator.bench
+    await bench.store.multi([Create(paths.CONTROLLER, b"ours")])
+    await operator.start(4, into=2)
+
+    async def take_office() -> str:
+        """Replace the controller, and return why the rollout waits."""
+        await bench.fail_over()
+        bench.context.config = ControllerConfig(1001, kafka=True)
+        await bench.run(rollout_plans.load(bench.context, ["monday"]))
+        bench.context.config = ControllerConfig(1001)
+        return (await operator.describe()).why
+
+    assert await take_office() == ""
+    await bench.store.multi([Delete(paths.CONTROLLER), Create(paths.CONTROLLER, b"ours again")])
+    assert [await take_office() for _ in range(2)] == ["paused by foreign controller"] * 2
+    await operator.order(RolloutOrder.RESUME)
+    assert await take_office() == ""

@@ -11,9 +11,11 @@ import pytest
 import trio
 
 from controller.admin.move_admin import MoveAdmin
+from controller.node import rollout_signals
+from controller.node.rollout_signals import fault_of
 from controller.rollout.choosing import Hold
 from klamm.cli.rollout import brakes
-from klamm.cli.rollout.brakes import Brakes, fault_of, foreign_hold
+from klamm.cli.rollout.brakes import Brakes, foreign_hold
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.http import Page, serve_http
 from transport.messages import (
@@ -87,7 +89,7 @@ async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatc
     said = await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{free_port()}/")
     assert said is not None
     assert said.startswith("does not answer: ")
-    monkeypatch.setattr(brakes, "URL_SECONDS", 0.05)
+    monkeypatch.setattr(rollout_signals, "URL_SECONDS", 0.05)
     deaf = await nursery.start(TcpNetwork().serve, _listen_only, HOST, 0)
     assert "timed out" in str(await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{deaf}/"))
 

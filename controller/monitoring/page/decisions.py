@@ -53,6 +53,7 @@ REASONS: Final[Mapping[str, str]] = {
     "ReplicasNotDeleted": "a broker failed to delete replicas",
     "SessionEnded": "the session with ZooKeeper expired",
     "RolloutLook": "what holds rollouts up was looked at",
+    "RolloutSignalled": "the signal of a rollout's operator changed",
     "RolloutsDue": "a rollout could go on",
     "StartRollout": "a client asked for a rollout",
     "StrayDeletion": "replicas were left over from moves",

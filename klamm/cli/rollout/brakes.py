@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
 import trio
 from attrs import define, field
 
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
+from controller.node.rollout_signals import fault_of
 from controller.rollout.choosing import Hold
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError
@@ -22,7 +20,6 @@ from transport.messages import ConfigResource, ConfigResourceType, MetadataRespo
 LOOK_SECONDS: Final = 5.0
 """The time between two looks at what may hold a rollout up."""
 
-URL_SECONDS: Final = 5.0
 _NAMED: Final = 3
 
 
@@ -96,20 +93,3 @@ def named(names: Collection[object]) -> str:
     first = [str(name) for name in names][:_NAMED]
     more = len(names) - len(first)
     return ", ".join(first) + (f" and {more:,} more" if more else "")
-
-
-def fault_of(url: str) -> str | None:
-    """Return why a URL says no, None for an answer of 2xx."""
-    try:
-        with urlopen(Request(url), timeout=URL_SECONDS) as answer:  # noqa: S310  its scheme was checked as an option
-            status = answer.status
-    except HTTPError as error:
-        with error:
-            status = error.code
-    except URLError as error:
-        return f"does not answer: {error.reason}"
-    except (OSError, ValueError) as error:
-        return f"does not answer: {error}"
-    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return None
-    return f"answers {status}"
