@@ -103,6 +103,17 @@ class Rollout:
         return [(part, number) for part in self.parts.values() for number in part.flying]
 
     @property
+    def is_held(self) -> bool:
+        """Whether something holds it up as a whole."""
+        return self.state.is_paused or self.brake is not None
+
+    @property
+    def moves_left(self) -> int:
+        """The number of moves that have not ended in its direction."""
+        counts, direction = self.counts, self.direction
+        return counts.get(direction.pending, 0) + counts.get(direction.in_flight, 0)
+
+    @property
     def counts(self) -> dict[MoveState, int]:
         """The number of moves in each state."""
         found: Counter[MoveState] = Counter()

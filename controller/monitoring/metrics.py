@@ -75,6 +75,15 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
         lambda _c, p: p.count(Notable.UNDER_MIN_ISR),
     ),
     "klamm_reassigning_partitions": ("Partitions that are being moved.", lambda c, _p: len(c.reassigning)),
+    "klamm_rollouts": ("Rollouts that run or wait for others.", lambda c, _p: len(c.rollouts.queue)),
+    "klamm_held_rollouts": (
+        "1 if the rollout that is to run is paused, by an operator or by itself.",
+        lambda c, _p: int(c.rollouts.current is not None and c.rollouts.current.is_held),
+    ),
+    "klamm_rollout_moves_left": (
+        "Moves of rollouts that have not ended.",
+        lambda c, _p: sum(one.moves_left for one in c.rollouts.queue),
+    ),
     "klamm_stray_replicas": ("Replicas still to be deleted after moves.", lambda c, _p: len(c.strays)),
     "klamm_waiting_replicas": (
         "Replicas that start once their broker has deleted the log of an earlier topic of the same name.",

@@ -16,7 +16,13 @@ from transport.messages import (
     AlterPartitionItem,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
+    ChangeRolloutRequest,
     ReassignablePartition,
+    RolloutMove,
+    RolloutOrder,
+    RolloutSettings,
+    StartRolloutRequest,
+    UploadRolloutRequest,
 )
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -71,6 +77,15 @@ class LivePage:
         """Ask for a move."""
         request = AlterPartitionReassignmentsRequest((ReassignablePartition(*tp, replicas),))
         await self.service.answer(request)
+
+    async def roll_out(self, name: str, *moves: RolloutMove, **settings: Any) -> None:
+        """Start a rollout that the controller carries out."""
+        await self.service.answer(UploadRolloutRequest(name, "digest", 0, moves))
+        await self.service.answer(StartRolloutRequest(name, "digest", len(moves), RolloutSettings(**settings), "alice"))
+
+    async def order(self, name: str, order: RolloutOrder) -> None:
+        """Give an order to a rollout."""
+        await self.service.answer(ChangeRolloutRequest(name, order, by="alice"))
 
     async def catch_up(self, tp: TopicPartition, *isr: int) -> None:
         """Let the leader of a partition ask for an ISR."""

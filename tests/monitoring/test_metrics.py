@@ -21,6 +21,8 @@ from tests.kit.scrape import Samples, samples
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
+    ChangeRolloutRequest,
+    ChangeRolloutResponse,
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
@@ -29,6 +31,13 @@ from transport.messages import (
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    RolloutMove,
+    RolloutOrder,
+    RolloutSettings,
+    StartRolloutRequest,
+    StartRolloutResponse,
+    UploadRolloutRequest,
+    UploadRolloutResponse,
 )
 from transport.network import TcpNetwork
 from transport.store.memory import MemoryZooKeeper
@@ -102,6 +111,22 @@ def test_moves_in_numbers() -> None:
     assert [page[name] for name in names] == [2, 5000, 100]
     page = page_of(Measurements())
     assert [page[name] for name in names] == [0, 0, 0]
+
+
+async def test_rollouts_in_numbers(bench: Bench, nursery: trio.Nursery) -> None:
+    names = ["klamm_rollouts", "klamm_held_rollouts", "klamm_rollout_moves_left"]
+    seen = await take_office(bench, nursery)
+    await bench.start(*[(1, 2)] * 6, brokers=(1, 2, 3))
+    assert [page_of(seen)[name] for name in names] == [0, 0, 0]
+    for name, first in (("monday", 0), ("tuesday", 3)):
+        moves = tuple(RolloutMove("orders", number, (3, 2), size=1) for number in range(first, first + 3))
+        await bench.ask(UploadRolloutRequest(name, "digest", 0, moves), UploadRolloutResponse)
+        await bench.ask(StartRolloutRequest(name, "digest", 3, RolloutSettings(in_all=1)), StartRolloutResponse)
+    assert [page_of(seen)[name] for name in names] == [2, 0, 6]
+    await bench.ask(ChangeRolloutRequest("monday", RolloutOrder.PAUSE), ChangeRolloutResponse)
+    assert [page_of(seen)[name] for name in names] == [2, 1, 6]
+    await bench.ask(ChangeRolloutRequest("monday", RolloutOrder.ABORT), ChangeRolloutResponse)
+    assert page_of(seen)["klamm_held_rollouts"] == 0
 
 
 @pytest.mark.requirement("D4", "C4")

@@ -13,6 +13,7 @@ from controller.monitoring.page.brokers import BrokersView, count_leaders, view_
 from controller.monitoring.page.decisions import DecisionRow, row_of
 from controller.monitoring.page.moves import MovesView, view_of_moves
 from controller.monitoring.page.partitions import PartitionsView, view_of_partitions
+from controller.monitoring.page.rollouts import RolloutRow, rows_of_rollouts
 from controller.node.office import Office
 from controller.node.service import ControllerService
 
@@ -43,6 +44,7 @@ class ClusterView:
     brokers: BrokersView
     at_risk: PartitionsView
     moves: MovesView
+    rollouts: tuple[RolloutRow, ...]
 
 
 @frozen
@@ -64,9 +66,9 @@ class Snapshots:
     """The number of decisions when leaders were counted, and the counts."""
 
     def stamp(self) -> Hashable | None:
-        """Return what differs when a snapshot would; None while moves make progress, which only a snapshot shows."""
+        """Return what differs when a snapshot would; None while moves go on, whose progress only a snapshot shows."""
         service, office, channels = self.service, self.service.office, self.measurements.channels
-        if office is not None and office.context.reassigning:
+        if office is not None and (office.context.reassigning or office.context.rollouts.current):
             return None
         waiting = 0 if channels is None else sum(channels.queue_sizes().values())
         return service.decisions.recorded, service.queue_size(), waiting, self._controller(office)
@@ -104,6 +106,7 @@ class Snapshots:
             view_of_brokers(context, office.channels, led),
             view_of_partitions(counts),
             moves,
+            rows_of_rollouts(context),
         )
 
     async def _leaders(self, office: Office) -> Mapping[int, int]:

@@ -9,11 +9,13 @@ import pytest
 import trio
 from attrs import frozen
 
+from controller.monitoring.page import broadcast
 from controller.monitoring.page.broadcast import MAX_LISTENERS
 from tests.kit.browser import Tab, browsing
 from tests.kit.live_page import LivePage
 from tests.kit.service import Controllers
 from tests.spark.report.chromium import MISSING, chromium
+from transport.messages import RolloutMove, RolloutOrder
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create
@@ -42,7 +44,8 @@ class Shown:
 
 
 @pytest.fixture
-async def shown(controllers: Controllers) -> AsyncIterator[Shown]:
+async def shown(controllers: Controllers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shown]:
+    monkeypatch.setattr(broadcast, "INTERVAL_SECONDS", 0.05)
     async with LivePage.of(controllers, (1, 2, 3)) as cluster:
         await cluster.create_topic("orders", (1, 2), (2, 1), (2, 3))
         async with browsing(cluster.url) as tab:
@@ -67,6 +70,19 @@ async def test_a_move_begins_appears_and_ends(shown: Shown) -> None:
     assert await shown.count("moves") == "0"
     await tab.until("document.getElementById('decisions').innerText.includes('leader 1 → 3')")
     assert tab.console == []
+
+
+async def test_a_rollout_is_shown_while_there_is_one(shown: Shown) -> None:
+    assert not await shown.tab.run("document.getElementById('section-rollouts').checkVisibility()")
+    moves = [RolloutMove("orders", number, (1, 3), size=1_000_000) for number in range(2)]
+    await shown.cluster.roll_out("monday", *moves, into=1)
+    row = "document.querySelector('#rollouts tbody tr')"
+    words = f"{row}?.innerText.replaceAll(/\\s+/g, ' ').trim()"
+    expected = "monday running 0 % 2 1 2.0 MB unknown 1 move waits: broker 3 receives 1 replicas, the most at once"
+    await shown.tab.until(f"{words} === '{expected}'")
+    await shown.cluster.order("monday", RolloutOrder.PAUSE)
+    await shown.tab.until(f"{row}.innerText.includes('running, held')")
+    assert shown.tab.console == []
 
 
 async def test_a_broker_dies_and_the_page_says_what_that_means(shown: Shown) -> None:

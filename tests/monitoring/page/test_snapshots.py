@@ -11,17 +11,19 @@ import pytest
 
 from controller.model.notable import KINDS
 from controller.monitoring.controller_states import STATE_OF
-from controller.monitoring.page import partitions
+from controller.monitoring.page import broadcast, partitions
 from controller.monitoring.page.decisions import REASONS
 from tests.kit.live_page import LivePage
 from tests.kit.service import Controllers
+from transport.messages import RolloutMove, RolloutOrder
 from transport.metadata import TopicPartition
 
 TP = TopicPartition("orders", 0)
 
 
 @pytest.fixture
-async def page(controllers: Controllers) -> AsyncIterator[LivePage]:
+async def page(controllers: Controllers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LivePage]:
+    monkeypatch.setattr(broadcast, "INTERVAL_SECONDS", 0.01)
     async with LivePage.of(controllers, (1, 2, 3)) as page:
         yield page
 
@@ -50,13 +52,16 @@ async def test_brokers_with_their_leaders_and_replicas_the_dead_first(page: Live
         (3, "live", 0, 1, "rack 1"),
     ]
     await page.kill(2)
-    brokers = (await snapshot_where(page, "cluster", "brokers", "live", is_=2))["cluster"]["brokers"]
-    assert brokers["count"] == 3
-    assert column(brokers["rows"], "id", "state", "leaders", "replicas") == [
-        (2, "not alive", 0, 3),
-        (1, "live", 2, 2),
-        (3, "live", 1, 1),
-    ]
+
+    def are_led_by_others(snapshot: dict[str, Any]) -> bool:
+        return column(snapshot["cluster"]["brokers"]["rows"], "id", "state", "leaders", "replicas") == [
+            (2, "not alive", 0, 3),
+            (1, "live", 2, 2),
+            (3, "live", 1, 1),
+        ]
+
+    brokers = (await page.snapshot(are_led_by_others))["cluster"]["brokers"]
+    assert (brokers["live"], brokers["count"]) == (2, 3)
 
 
 @pytest.mark.requirement("D11")
@@ -93,6 +98,65 @@ async def test_a_move_and_what_it_waits_for_until_it_ends(page: LivePage) -> Non
     await page.catch_up(TP, 1, 2, 3)
     ended = await snapshot_where(page, "cluster", "moves", "count", is_=0)
     assert ended["cluster"]["moves"]["rows"] == []
+
+
+async def rollout_where(page: LivePage, **expected: object) -> dict[str, Any]:
+    """Return the first state of the only rollout that has these values."""
+
+    def is_wanted(snapshot: dict[str, Any]) -> bool:
+        rollouts = snapshot["cluster"]["rollouts"]
+        return len(rollouts) == 1 and {**rollouts[0], **expected} == rollouts[0]
+
+    [rollout] = (await page.snapshot(is_wanted))["cluster"]["rollouts"]
+    found: dict[str, Any] = rollout
+    return found
+
+
+async def end_the_move(page: LivePage) -> None:
+    [move] = (await page.snapshot())["cluster"]["moves"]["rows"]
+    await page.catch_up(TopicPartition("orders", move["partition"]), 1, 2, 3)
+
+
+async def test_a_rollout_from_its_start_to_its_end(page: LivePage) -> None:
+    await page.create_topic("orders", (1, 2), (2, 1), (1, 2))
+    assert (await page.snapshot())["cluster"]["rollouts"] == []
+    moves = [RolloutMove("orders", number, (1, 3), size=100) for number in range(3)]
+    await page.roll_out("monday", *moves, into=1, throttle=5_000)
+    rollout = await rollout_where(page, in_flight=1)
+    assert (rollout["name"], rollout["phase"], rollout["started_by"]) == ("monday", "running", "alice")
+    assert (rollout["ended"], rollout["of"], rollout["bytes_left"], rollout["throttle"]) == (0, 3, 300, 5_000)
+    assert rollout["waits"][0][0] == "broker 3 receives 1 replicas, the most at once"
+    await page.order("monday", RolloutOrder.PAUSE)
+    held = await rollout_where(page, is_held=True)
+    assert held["why"] == "paused by operator"
+    await page.order("monday", RolloutOrder.RESUME)
+    for ended in range(3):
+        await rollout_where(page, ended=ended, in_flight=1)
+        await end_the_move(page)
+    over = await rollout_where(page, phase="done")
+    assert (over["ended"], over["is_over"], over["is_held"]) == (3, True, False)
+
+
+async def test_an_undone_rollout_counts_what_is_back(page: LivePage) -> None:
+    await page.create_topic("orders", (1, 2), (1, 2))
+    await page.roll_out("monday", *[RolloutMove("orders", number, (1, 3)) for number in range(2)], into=1)
+    await rollout_where(page, in_flight=1)
+    await end_the_move(page)
+    await rollout_where(page, ended=1)
+    await page.order("monday", RolloutOrder.UNDO)
+    rollout = await rollout_where(page, phase="undoing", in_flight=1)
+    assert (rollout["ended"], rollout["of"], rollout["bytes_left"]) == (0, 1, None)
+
+
+async def test_the_second_rollout_is_queued_behind_the_first(page: LivePage) -> None:
+    await page.create_topic("orders", (1, 2), (1, 2))
+    for number, name in enumerate(("monday", "tuesday")):
+        await page.roll_out(name, RolloutMove("orders", number, (1, 3), size=1))
+    told = (await page.snapshot(lambda snapshot: len(snapshot["cluster"]["rollouts"]) == 2))["cluster"]["rollouts"]
+    assert column(told, "name", "phase", "why") == [
+        ("monday", "running", ""),
+        ("tuesday", "queued", "1 rollout before it"),
+    ]
 
 
 @pytest.mark.requirement("E1")

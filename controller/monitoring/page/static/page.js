@@ -187,6 +187,37 @@ function showMoves(moves) {
   table("moves", MOVE_COLUMNS, rows, nameOf, (row) => row.is_stalled ? "warn" : null);
 }
 
+function timeLeft(row) {
+  if (row.is_over) return "";
+  return duration(row.left_ms) + (row.left_ms !== null && row.error_percent !== null ? ` (so far within ${row.error_percent} %)` : "");
+}
+
+function waitsOf(row) {
+  const waits = row.waits.filter(([text]) => text !== row.why).map(([text, count]) => `${many(count, "move waits", "moves wait")}: ${text}`);
+  const problems = Object.entries(row.problems).map(([what, count]) => `${whole.format(count)} ${what}`);
+  return [row.why, ...waits, ...problems].filter(Boolean).join("; ");
+}
+
+const ROLLOUT_COLUMNS = [
+  ["rollout", (row) => row.name],
+  ["state", (row) => row.is_held ? `${row.phase}, held` : row.phase, "mark"],
+  ["moves ended", (row) => done(row.of ? row.ended / row.of : 1)],
+  ["of", (row) => whole.format(row.of), "number"],
+  ["in flight", (row) => whole.format(row.in_flight), "number"],
+  ["left", (row) => row.is_over ? "" : size(row.bytes_left), "number"],
+  ["rate", (row) => row.rate === null ? "" : `${size(row.rate)}/s`, "number"],
+  ["throttle", (row) => row.throttle === null ? "" : `${size(row.throttle)}/s`, "number"],
+  ["time left", timeLeft],
+  ["waits for", waitsOf, "wide"],
+];
+
+function showRollouts(rollouts) {
+  byId("section-rollouts").hidden = rollouts.length === 0;
+  const running = rollouts.filter((row) => !row.is_over).length;
+  byId("sum-rollouts").textContent = running ? `${many(running, "rollout")} not over, carried out one after the other.` : "All are over.";
+  table("rollouts", ROLLOUT_COLUMNS, rollouts, (row) => row.name, (row) => row.is_held ? "warn" : null);
+}
+
 const BROKER_COLUMNS = [
   ["broker", (row) => String(row.id)],
   ["state", (row) => row.state, "mark"],
@@ -241,10 +272,11 @@ function show(now) {
   shown = now;
   showController(now);
   showCounts(now);
-  for (const name of ["risks", "moves", "brokers"]) byId(`section-${name}`).hidden = now.cluster === null;
+  for (const name of ["risks", "moves", "rollouts", "brokers"]) byId(`section-${name}`).hidden = now.cluster === null;
   if (now.cluster !== null) {
     showRisks(now.cluster.at_risk);
     showMoves(now.cluster.moves);
+    showRollouts(now.cluster.rollouts);
     showBrokers(now.cluster.brokers);
   }
   showDecisions(now.decisions);
