@@ -103,9 +103,9 @@ class Rollout:
         return [(part, number) for part in self.parts.values() for number in part.flying]
 
     @property
-    def is_held(self) -> bool:
-        """Whether something holds it up as a whole."""
-        return self.state.is_paused or self.brake is not None
+    def is_stopped(self) -> bool:
+        """Whether it begins no moves, because it is paused or a brake holds it."""
+        return self.state.is_paused or self.is_held
 
     @property
     def moves_left(self) -> int:
@@ -267,7 +267,7 @@ class Rollouts:
 
 
 def _see(rollout: Rollout, fact: RolloutSeen) -> None:
-    runs = not (rollout.is_held or rollout.state.is_paused)
+    runs = not rollout.is_stopped
     if rollout.looked is not None and runs:
         rollout.ran += fact.now - rollout.looked
     rollout.looked, rollout.under, rollout.is_look_due = fact.now, fact.under, False

@@ -78,7 +78,7 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     "klamm_rollouts": ("Rollouts that run or wait for others.", lambda c, _p: len(c.rollouts.queue)),
     "klamm_held_rollouts": (
         "1 if the rollout that is to run is paused, by an operator or by itself.",
-        lambda c, _p: int(c.rollouts.current is not None and c.rollouts.current.is_held),
+        lambda c, _p: int(c.rollouts.current is not None and c.rollouts.current.is_stopped),
     ),
     "klamm_rollout_moves_left": (
         "Moves of rollouts that have not ended.",
