@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 import trio
+from attrs import evolve, frozen
 from trio.lowlevel import Task
 
 from broker.reference.log_dirs import AllLogDirsFailed
@@ -29,6 +30,7 @@ from simulator.steps import StepObserver
 from simulator.suspension import resume, suspend
 from simulator.world import World
 from transport.host import Host
+from transport.store.limits import RequestLimits
 from transport.store.protocol import StoreUnavailable
 
 _NOT_A_FAULT: Final = (StoreUnavailable, BrokerIdInUse, AllLogDirsFailed, OSError)
@@ -208,7 +210,7 @@ class ControllerProcess(Process):
 
     async def _serve(self, host: Host) -> None:
         world, settings = self._world, self._world.settings
-        config = ControllerConfig(
+        config = _Config(
             self.id,
             host=self.host,
             port=PORT,
@@ -224,6 +226,7 @@ class ControllerProcess(Process):
             kafka=settings.is_kafkas,
             inter_broker_listener_name=LISTENER,
             listeners=f"{LISTENER}://{self.host}:{KAFKA_PORT}" if settings.is_kafkas else None,
+            chunk_operations=settings.chunk_operations,
         )
         open_store = partial(world.ensemble.session, self.host, settings.session_timeout)
         self._is_held = False
@@ -239,6 +242,18 @@ class ControllerProcess(Process):
                 )
             )
             self.started.set()
+
+
+@frozen
+class _Config(ControllerConfig):
+    """The configuration of a controller whose chunks may be smaller than others'."""
+
+    chunk_operations: int = RequestLimits().operations
+
+    @property
+    def request_limits(self) -> RequestLimits:
+        """The limits of what the controller writes to the store."""
+        return evolve(super().request_limits, operations=self.chunk_operations)
 
 
 def _leaves(error: Exception) -> Iterator[Exception]:

@@ -11,7 +11,7 @@ from broker.kit import BrokerHandle
 from broker.service import Service
 from simulator.kafka.releases import RELEASES, Release
 from transport.messages import Api
-from transport.store.limits import DEFAULT_MAX_BUFFER
+from transport.store.limits import DEFAULT_MAX_BUFFER, RequestLimits
 
 PORT: Final = 9092
 """The port on which every broker and controller listens."""
@@ -75,6 +75,9 @@ class Settings:
     store_latency: float = 0.001
     jute_maxbuffer: int = DEFAULT_MAX_BUFFER
     """The largest request that the ZooKeeper ensemble accepts, in bytes, as the controllers know."""
+
+    chunk_operations: int = field(default=RequestLimits().operations, repr=False)
+    """The most operations that controllers commit together, where they need not be."""
 
     service: Callable[[BrokerHandle], Service] | None = None
     """Makes the service of each broker; None for the reference service. Each start of a broker makes a new one, so

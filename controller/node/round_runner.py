@@ -107,7 +107,8 @@ class RoundRunner:
         self.apply(change.round, unwritten)
         self.publish(change.round, [unwritten])
         done = _Round(self, change.round)
-        for chunk in plan_chunks(written.groups, max_bytes=self.context.config.request_limits.chunk):
+        limits = self.context.config.request_limits
+        for chunk in plan_chunks(written.groups, max_ops=limits.operations, max_bytes=limits.chunk):
             members = written.only(chunk)
             if not done.may_overlap(members):
                 done.settle()

@@ -12,10 +12,12 @@ from typing import Final
 from attrs import frozen
 
 from simulator.random_run import (
+    alike,
     broker_faults,
     chores,
     closed_znodes,
     configs,
+    conflicts,
     costly_cancels,
     damages,
     directories,
@@ -88,6 +90,7 @@ FEATURES: Final = (
     Feature("requests in transit", network_faults.draw, 0.6),
     Feature("unclean elections", unclean.draw, 0.4),
     Feature("log directories", directories.draw, 0.25),
+    Feature("alike partitions", alike.draw, 0.15),
     Feature("last replicas", last_replicas.draw, 0.25),
     Feature("damage", damages.draw, 0.3),
     Feature("settings", configs.draw, 0.3),
@@ -96,6 +99,7 @@ FEATURES: Final = (
     Feature("recreated topics", recreations.draw, 0.12),
     Feature("touched states", touched_states.draw, 0.25),
     Feature("closed znodes", closed_znodes.draw, 0.25),
+    Feature("touched rounds", conflicts.draw, 0.15, conflicts.draw_settings),
     Feature("rests", rests.draw, 0.2),
     Feature("floods", floods.draw, 0.12),
     Feature("sizes", sizes.draw, 0.03),

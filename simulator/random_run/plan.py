@@ -8,7 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from simulator.actions.requests import CreateTopic
-from simulator.random_run import elections, features, kafka_brokers, network_faults, topology
+from simulator.random_run import conflicts, elections, features, kafka_brokers, network_faults, topology
 from simulator.random_run.happenings import Happening
 from simulator.scheduling import generator
 from simulator.settings import Settings
@@ -51,6 +51,8 @@ class RunPlan:
         lines = [f"cluster{settings}"]
         if self.settings.releases:
             lines.append(f"brokers Apache Kafka's, of {', '.join(self.settings.releases)}")
+        if self.settings.chunk_operations != Settings().chunk_operations:
+            lines.append(f"chunks  of at most {self.settings.chunk_operations} operations")
         lines += [f"topic   {topic}" for topic in self.topics]
         lines.append(f"load    {self.records} records before, then {self.records_per_second:g}/s on {self.load}")
         lines.append(f"drawn   {', '.join(self.features) or 'nothing'}")
@@ -65,6 +67,7 @@ def draw(seed: int, *, kafkas: bool = False) -> RunPlan:
     rng = generator(seed, "plan")
     settings = elections.draw_settings(rng, topology.draw_settings(rng))
     settings = network_faults.draw_settings(generator(seed, "timeouts"), settings)
+    settings = conflicts.draw_chunks(generator(seed, "chunks"), settings)
     created = topology.draw_topics(rng, settings)
     partitions = topology.partitions_of(created)
     seconds = rng.uniform(*rng.choice(_SECONDS))

@@ -72,6 +72,9 @@ SETTINGS: Final[Mapping[str, Key]] = {
     "jute_maxbuffer": Key(
         integer("a number of bytes", LEAST_MAX_BUFFER), "The size of the largest request that the store accepts."
     ),
+    "chunk_operations": Key(
+        integer("a number of operations", 1), "The most operations that a controller commits together by choice."
+    ),
     "store_latency": Key(SECONDS, "The latency of a message from or to the store."),
 }
 

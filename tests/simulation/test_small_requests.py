@@ -73,5 +73,6 @@ async def test_a_partition_that_is_forgotten_is_found_out() -> None:
 
 
 def test_a_feature_may_draw_the_settings_that_it_needs() -> None:
-    drawn = [each.settings(generator(1, "x"), Settings()).jute_maxbuffer for each in FEATURES if each.settings]
-    assert drawn == [LEAST_MAX_BUFFER]
+    drawn = {each.name: each.settings(generator(1, "x"), Settings()) for each in FEATURES if each.settings}
+    assert drawn["small requests"].jute_maxbuffer == LEAST_MAX_BUFFER
+    assert drawn["touched rounds"].chunk_operations < Settings().chunk_operations

@@ -25,6 +25,8 @@ class RequestLimits:
     """The limits that follow from the servers' `jute.maxbuffer`, in bytes."""
 
     max_buffer: int = DEFAULT_MAX_BUFFER
+    operations: int = 500
+    """The most operations in a request made of several groups."""
 
     @property
     def request(self) -> int:

@@ -10,7 +10,19 @@ from typing import Final
 import pytest
 
 from simulator.random_run.plan import RunPlan, draw
-from tests.simulation.planted import brokers, channels, classics, damage, elections, isrs, kafkas, moves, node, topics
+from tests.simulation.planted import (
+    brokers,
+    channels,
+    classics,
+    damage,
+    elections,
+    isrs,
+    kafkas,
+    moves,
+    node,
+    rounds,
+    topics,
+)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -25,6 +37,7 @@ AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "ISRs": isrs.BUGS,
     "channels": channels.BUGS,
     "node": node.BUGS,
+    "rounds": rounds.BUGS,
     "damage and sizes": damage.BUGS,
     KAFKAS: kafkas.BUGS,
 }
