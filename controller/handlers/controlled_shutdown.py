@@ -7,7 +7,7 @@ is still notified (KAFKA-7482). The next controller does not know of it, so the 
 from __future__ import annotations
 
 from controller.handlers import leadership
-from controller.model import elections
+from controller.model import choosing, elections
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerShuttingDown
 from controller.model.rounds import Rounds, Step, change
@@ -30,15 +30,24 @@ def controlled_shutdown(
     _admit(context, broker_id, broker_epoch)
     log.info("a broker shuts down", broker=broker_id, replicas=len(context.partitions_on([broker_id])))
     yield from change("shutting down", [Step(facts=(BrokerShuttingDown(broker_id),))])
-    led = _led_by(context, broker_id)
-    followed = [tp for tp in _movable(context, broker_id) if context.leadership[tp].leader != broker_id]
-    yield from leadership.elect(context, led, elections.controlled_shutdown)
-    yield from leadership.take_offline(context, followed, [broker_id])
+    yield from _hand_over(context, broker_id)
     remaining = _led_by(context, broker_id)
     if remaining:
         text = "a broker that shuts down still leads: start another member of the ISR, or it stops regardless"
         log.warning(text, broker=broker_id, partitions=list(map(str, remaining)))
     return ControlledShutdownResponse(tuple(remaining))
+
+
+def _hand_over(context: ControllerContext, broker_id: int) -> Rounds[None]:
+    """Write other leaders, and ISRs without the broker's followers, in this order."""
+
+    def choose(tp: TopicPartition) -> elections.Choice | None:
+        if context.leadership[tp].leader != broker_id:
+            return choosing.without(context, tp, [broker_id])
+        return elections.controlled_shutdown(choosing.candidate(context, tp, context.assignment(tp).replicas))
+
+    tps = dict.fromkeys((*_led_by(context, broker_id), *_movable(context, broker_id)))
+    yield from leadership.write_choices(context, "leave", tps, choose)
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:

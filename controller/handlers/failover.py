@@ -57,7 +57,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, context.brokers)
     yield from _start_replicas(context, empty)
-    yield from leadership.bring_online(context)
+    dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
+    yield from leadership.replace_offline(context, context.partitions_on(dead), dead)
     yield from rollout_plans.load(context, rollout_names)
     begun = yield from reassignment_requests.requested_in_store(context)
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
@@ -112,7 +113,7 @@ def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> R
 
 
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
-    """Send every live broker its replicas, as new to those that are `empty`; dead ones leave the ISRs (KAFKA-3143)."""
+    """Send every live broker its replicas, as new to those that are `empty`."""
     states = describe_all(context, context.leadership, context.leadership.values())
     told = orders_of_all(context, states, context.brokers, empty)
     yield from change("resend", [Step(tuple(context.leadership), publications=tuple(told))])
@@ -120,5 +121,3 @@ def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Round
     every_topic = yield from all_topics(context)
     everything = (*states, *describe_deletions(context))
     yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])
-    dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
-    yield from leadership.take_offline(context, context.partitions_on(dead), dead)

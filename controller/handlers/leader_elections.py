@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller.handlers import leadership, reassignments
-from controller.model import elections
+from controller.model import choosing, elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, change, read
 from transport.errors import ApiError, ErrorCode, Fault
@@ -184,7 +184,7 @@ def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAss
 
     Brokers accept a new order only with a new leader epoch.
     """
-    among = leadership.candidate(context, tp, new.replicas)
+    among = choosing.candidate(context, tp, new.replicas)
     [won] = elections.elect([among], elections.preferred, context.epoch).elected
     told = leadership.tell(context, tp, won.leadership, won.recipients, assignment=new)
     return [leadership.leadership_step(tp, won.leadership, told)]

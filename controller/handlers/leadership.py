@@ -7,14 +7,14 @@ partitions of the round are committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
 
 from msgspec.structs import replace
 
 from controller.handlers import configs
-from controller.model import elections
+from controller.model import choosing, elections
 from controller.model.alike import decide_all
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
@@ -213,7 +213,7 @@ def _creations(
     context: ControllerContext, tps: Sequence[TopicPartition], has_no_parent: Mapping[TopicPartition, bool]
 ) -> LeadershipSteps:
     """Return the steps that create states, with parents unless `has_no_parent` says that they exist."""
-    firsts = decide_all(context, tps, partial(_first, context))
+    firsts = decide_all(context, tps, partial(choosing.first, context))
     groups: list[Group] = []
     for tp, path, (_, _, data) in zip(tps, paths.partition_states(tps), firsts, strict=True):
         parent = (Create(paths.partition(tp)),) if has_no_parent.get(tp, True) else ()
@@ -252,35 +252,27 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     yield from change("adopt", steps)
 
 
-def _first(context: ControllerContext, tp: TopicPartition) -> tuple[elections.Choice, LeaderAndIsr, bytes]:
-    """Return the choice of a first leader, the leadership, and its stored form."""
-    online = context.online(tp, context.assignment(tp).replicas)
-    leadership = elections.initial(online, context.epoch)
-    assert leadership is not None, "partitions without a live replica were left out"
-    choice = elections.Choice(leadership.leader, leadership.isr, online)
-    return choice, leadership, formats.encode_partition_state(leadership)
-
-
 # --- elections and ISRs -----------------------------------------------------------------------------------------
 
 
 def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
     """Elect leaders for Offline partitions from the online members of their ISRs; the rest stay Offline.
 
-    If no member is online, the topic's settings decide whether another replica may lead. Only the settings of such
-    topics are read.
+    If no member is online, the topic's settings decide whether another replica may lead.
     """
     led = yield from read_again(context, tps)
-    are_hopeless = decide_all(context, led, partial(_is_hopeless, context))
-    hopeless = [tp.topic for tp in compress(led, are_hopeless)]
-    unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
+    unclean = yield from _unclean_allowed(context, led)
     yield from elect(context, led, elections.offline, unclean=unclean)
 
 
-def _is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Return whether no member of the ISR can lead, but another replica could."""
-    has_member = any(context.is_online(tp, r) for r in context.leadership[tp].isr)
-    return not has_member and any(context.is_online(tp, r) for r in context.assignment(tp).replicas)
+def _unclean_allowed(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[Collection[str]]:
+    """Return the topics of Offline partitions in which a replica outside the ISR may lead, if no member of it can.
+
+    Only the settings of topics with such a partition are read.
+    """
+    are_hopeless = decide_all(context, tps, partial(choosing.is_hopeless, context))
+    hopeless = [tp.topic for tp in compress(tps, are_hopeless)]
+    return (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
 
 
 def elect(
@@ -296,27 +288,42 @@ def elect(
     """
 
     def choose(tp: TopicPartition) -> elections.Choice | None:
-        return strategy(candidate(context, tp, context.assignment(tp).replicas, unclean))
+        return strategy(choosing.candidate(context, tp, context.assignment(tp).replicas, unclean))
+
+    yield from write_choices(context, "elect", tps, choose, lambda pending: [tp.topic in unclean for tp in pending])
+
+
+def write_choices(
+    context: ControllerContext,
+    name: str,
+    tps: Iterable[TopicPartition],
+    choose: Callable[[TopicPartition], elections.Choice | None],
+    kinds: Callable[[Sequence[TopicPartition]], Sequence[Hashable]] | None = None,
+) -> Rounds[None]:
+    """Put what `choose` returns for each partition into effect; one without a choice is left unchanged.
+
+    Partitions that are alike and of one kind get the same choice; see `decide_all`.
+    """
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        kinds = [tp.topic in unclean for tp in pending] if unclean else None
-        choices = decide_all(context, pending, choose, kinds)
+        choices = decide_all(context, pending, choose, kinds and kinds(pending))
         for tp, choice in zip(pending, choices, strict=True):
-            _log_election(context, tp, choice)
+            if choice is None or choice.is_unclean or choice.leader == NO_LEADER:
+                _log_election(context, tp, choice)
         return _steps(context, pending, choices)
 
-    yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
+    yield from write_leadership(context, name, [tp for tp in tps if tp in context.leadership], decide)
 
 
 def _log_election(context: ControllerContext, tp: TopicPartition, choice: elections.Choice | None) -> None:
     isr = context.leadership[tp].isr
-    if choice is None:
+    if choice is not None and choice.is_unclean:
+        text = "unclean election: records that only the ISR had are lost, check the brokers that held them"
+        log.error(text, partition=str(tp), leader=choice.leader, isr=isr)
+    else:
         replicas = context.assignment(tp).replicas
         online = context.online(tp, replicas)
         log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
-    elif choice.is_unclean:
-        text = "unclean election: records that only the ISR had are lost, check the brokers that held them"
-        log.error(text, partition=str(tp), leader=choice.leader, isr=isr)
 
 
 def _steps(
@@ -333,68 +340,29 @@ def _steps(
     return LeadershipSteps(context, led, after, chosen)
 
 
-def candidates(
-    context: ControllerContext, tps: Iterable[TopicPartition], unclean: Collection[str] = ()
-) -> list[elections.Candidate]:
-    """Return the partitions as candidates of an election, with replicas in the order of the current assignment."""
-    return [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
-
-
-def candidate(
-    context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], unclean: Collection[str] = ()
-) -> elections.Candidate:
-    """Return a partition as the candidate of an election among `replicas`."""
-    leaving = tuple(r for r in replicas if r in context.shutting_down and context.is_served(tp, r))
-    online = context.online(tp, replicas)
-    recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
-    return elections.Candidate(tp, replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled)
-
-
 def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
-    """Elect new leaders for partitions led from `gone`, and remove the replicas on `gone` from the ISRs.
+    """Bring partitions online that can be, and take the replicas of `tps` on `gone` offline and out of the ISRs.
 
-    The context must already know that these replicas are not online. (Kafka's onReplicasBecomeOffline.)
+    The context must already know that these replicas are not online. A partition that they led gets a new leader in the
+    same write; without one, it has none. (Kafka's onReplicasBecomeOffline.)
     """
     leaderless = [tp for tp in tps if tp in context.leadership and context.leadership[tp].leader in gone]
     offline = Step(tuple(leaderless), facts=(PartitionsMoved(leaderless, PartitionPhase.OFFLINE),))
     yield from change("offline", [offline] if leaderless else [])
-    before = {tp: context.leadership[tp] for tp in leaderless}
-    yield from bring_online(context)
-    # The messages about a new leadership list the offline replicas as well: those partitions need no second one.
-    told = frozenset(tp for tp, state in before.items() if context.leadership.get(tp) is not state)
-    yield from take_offline(context, tps, gone, told)
+    yield from initialise(context, context.in_phase(PartitionPhase.NEW))
+    waiting = yield from read_again(context, context.in_phase(PartitionPhase.OFFLINE))
+    unclean = yield from _unclean_allowed(context, waiting)
+    phases, affected = context.partition_phases, frozenset(tps)
 
+    def choose(tp: TopicPartition) -> elections.Choice | None:
+        replicas = context.assignment(tp).replicas
+        is_offline = phases[tp] is PartitionPhase.OFFLINE
+        elected = elections.offline(choosing.candidate(context, tp, replicas, unclean)) if is_offline else None
+        return choosing.without(context, tp, gone, elected) if tp in affected else elected
 
-def take_offline(
-    context: ControllerContext,
-    tps: Iterable[TopicPartition],
-    gone: Sequence[int],
-    told: Collection[TopicPartition] = (),
-) -> Rounds[None]:
-    """Take the replicas on `gone` offline and out of the ISRs; an ISR never becomes empty.
+    def kinds(pending: Sequence[TopicPartition]) -> list[Hashable]:
+        known = zip(pending, phases.of_all(pending), strict=True)
+        return [(phase, tp in affected, tp.topic in unclean) for tp, phase in known]
 
-    Partitions in `told` are published only if their leadership changes again.
-    """
-
-    def choose(tp: TopicPartition) -> elections.Choice:
-        return _shrink(context, tp, gone, is_told=tp in told)
-
-    def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        kinds = [tp in told for tp in pending]
-        return _steps(context, pending, decide_all(context, pending, choose, kinds))
-
-    yield from write_leadership(context, "shrink", [tp for tp in tps if tp in context.leadership], decide)
-
-
-def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], *, is_told: bool) -> elections.Choice:
-    replicas = context.assignment(tp).replicas
-    leaving = tuple(r for r in replicas if r in gone)
-    alive = tuple(r for r in leaving if r in context.brokers)
-    before = context.leadership[tp]
-    shrunk = elections.without_replicas(before, gone, context.epoch)
-    if shrunk is None:
-        # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
-        is_news = not is_told
-        return elections.Choice(before.leader, before.isr, (), leaving, alive, is_change=False, is_news=is_news)
-    others = tuple(r for r in replicas if r not in gone)
-    return elections.Choice(shrunk.leader, shrunk.isr, others, leaving, alive)
+    # Partitions without a leader come first.
+    yield from write_choices(context, "leave", dict.fromkeys((*waiting, *tps)), choose, kinds)

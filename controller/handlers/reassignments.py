@@ -26,7 +26,6 @@ from attrs import evolve
 
 from controller.handlers import reassignment_entries, reassignment_znodes, strays
 from controller.handlers.leadership import (
-    candidate,
     initialise,
     leadership_step,
     read_again,
@@ -38,6 +37,7 @@ from controller.handlers.leadership import (
 from controller.handlers.metadata import publish
 from controller.handlers.topics import refresh_topics
 from controller.model import elections
+from controller.model.choosing import candidate
 from controller.model.context import ControllerContext
 from controller.model.facts import ReplicaMoved, TopicWritten
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to

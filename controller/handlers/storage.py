@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from controller.handlers.leadership import candidates, leadership_step, tell, write_leadership
+from controller.handlers.leadership import leadership_step, tell, write_leadership
 from controller.model import elections
+from controller.model.choosing import candidates
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.log import get_logger

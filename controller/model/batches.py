@@ -176,9 +176,8 @@ class LeadershipSteps(Batch):
         recipients = [choice.recipients for choice in self._choices]
         if any(recipients):
             yield TellLeaderships(list(filter(None, recipients)), list(compress(states, recipients)), self._are_new)
-        news = tuple(compress(states, [choice.is_news for choice in self._choices]))
-        if news:
-            yield TellMetadata(None, news)
+        if states:
+            yield TellMetadata(None, tuple(states))
         for state, choice in zip(states, self._choices, strict=True):
             if choice.stopped:
                 yield TellStopReplica(choice.stopped, _stop(state))

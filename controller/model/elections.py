@@ -53,9 +53,6 @@ class Choice:
     is_change: bool = True
     """Whether the leader or the ISR is another one than before."""
 
-    is_news: bool = True
-    """Whether brokers' metadata is another than before."""
-
     is_unclean: bool = False
     """Whether the leader was not in the ISR, so that committed records may be lost."""
 

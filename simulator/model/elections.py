@@ -100,7 +100,7 @@ def _either(row: Row, view: View) -> Rows:
 
 _ELECTIONS: Final = {
     "AutoPreferredReplicaLeaderElection": (rebalance,),
-    "ControlledShutdown": (controlled_shutdown,),
+    "ControlledShutdown": (),
     "ElectLeaders": (requested,),
     "Failover": (_either,),
     "PreferredReplicaElection": (preferred,),
@@ -117,6 +117,21 @@ def order(row: Row, view: View) -> Rows:
 
 
 # --- the ISR ----------------------------------------------------------------------------------------------------
+
+
+def leave(row: Row, view: View) -> Rows:
+    """Replace a leader that leaves, or take what leaves out of the ISR: only that, where nobody in the ISR can lead."""
+    if row.leadership is None:
+        return
+    standing = view.standing(row.leader)
+    if view.event == "ControlledShutdown":
+        yield from (controlled_shutdown if standing is Standing.LEAVING else shrink)(row, view)
+        return
+    elected = tuple(offline(row, view))
+    yield from elected
+    is_clean = any(each.leader in row.isr for each in elected)
+    if not (is_clean and standing is Standing.DEAD):
+        yield from shrink(row, view)
 
 
 def shrink(row: Row, view: View) -> Rows:

@@ -17,7 +17,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "create": elections.first_leader,
     "elect": elections.election,
     "order": elections.order,
-    "shrink": elections.shrink,
+    "leave": elections.leave,
     "expel": elections.expel,
     "ISR": elections.alter,
     "thaw": elections.next_epoch,

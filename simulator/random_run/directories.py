@@ -30,7 +30,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         if rng.random() < _CHANCE_OF_CRASH:
             moment = rng.choice((Moment.DECIDED, Moment.COMMITTED, Moment.PUBLISHED))
             crash = Lasting(Crash(CONTROLLER), rng.uniform(0.5, 6.0), (Start(SAME),))
-            happenings.append(Happening(at, AtStep(rng.choice(("elect", "shrink")), moment), crash))
+            happenings.append(Happening(at, AtStep(rng.choice(("elect", "leave")), moment), crash))
     return happenings
 
 

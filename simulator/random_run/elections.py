@@ -27,7 +27,7 @@ _CHANCE_OF_CRASH: Final = 0.2
 _CHANCE_OF_NONSENSE: Final = 0.3
 _MOST_REPLICAS: Final = 4
 
-_ROUNDS: Final = ("A2", "B3", "B4", "B6", "elect", "order", "shrink")
+_ROUNDS: Final = ("A2", "B3", "B4", "B6", "elect", "order", "leave")
 
 
 def draw_settings(rng: random.Random, settings: Settings) -> Settings:
@@ -58,7 +58,7 @@ def _stop(rng: random.Random, settings: Settings, names: list[str], at: float) -
     who = rng.choice((rng.choice(settings.broker_ids), LEADER_OF + rng.choice(names)))
     step = None
     if rng.random() < _CHANCE_AT_STEP:
-        step = AtStep(rng.choice(("A1", "B3", "B4", "elect", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+        step = AtStep(rng.choice(("A1", "B3", "B4", "elect", "leave")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
     return Happening(at, step, Leave(who, rng.uniform(0.5, 8.0)))
 
 

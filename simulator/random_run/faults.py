@@ -38,7 +38,7 @@ _ENDS: Final = {
 
 _OTHER_ENDS: Final = {
     "elect": Moment.COMMITTED,
-    "shrink": Moment.COMMITTED,
+    "leave": Moment.COMMITTED,
     "create": Moment.COMMITTED,
     "adopt": Moment.PUBLISHED,
     "resend": Moment.PUBLISHED,

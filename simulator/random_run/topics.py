@@ -38,7 +38,7 @@ def draw_growth(
         topic = rng.choice(sorted(sizes))
         step = None
         if rng.random() < _CHANCE_TO_GROW_AT_STEP:
-            step = AtStep(rng.choice(("U1", "B6", "expel", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+            step = AtStep(rng.choice(("U1", "B6", "expel", "leave")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
         grow = AddPartitions({topic: sizes[topic] + rng.randint(1, 3)})
         happenings.append(Happening(rng.uniform(0.5, seconds - 1), step, grow))
     if happenings and rng.random() < _CHANCE_OF_CRASH_AFTER_GROWTH:

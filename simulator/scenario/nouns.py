@@ -16,7 +16,7 @@ from simulator.scenario.shapes import Schema, Shape, duration, found, is_null, l
 
 ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
-    *("ISR", "elect", "order", "shrink", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
+    *("ISR", "elect", "order", "leave", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
     *("brokers", "gone", "observed", "parents", "refused", "replicas", "storage", "topics", "loaded"),
     *("grow", "configs", "shutting down", "thaw"),
     *("mark", "delete", "stop", "remove"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from controller.handlers.leadership import candidates, leadership_step, stop_replicas, tell
+from controller.handlers.leadership import leadership_step, stop_replicas, tell
 from controller.model import elections
+from controller.model.choosing import candidates
 from controller.model.context import ControllerContext
 from controller.model.facts import LeadershipWritten, PartitionMoved, ReplicasMoved
 from controller.model.rounds import Step, TellMetadata
@@ -26,19 +27,21 @@ def election_steps(
     ]
 
 
-def shrink_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], *, is_told: bool) -> Step:
-    """Return the step that takes the replicas on `gone` offline and out of the ISR."""
+def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], unclean: Collection[str]) -> Step:
+    """Return the step that replaces a missing leader, and takes the replicas on `gone` offline and out of the ISR."""
     replicas = context.assignment(tp).replicas
     leaving = tuple([r for r in replicas if r in gone])
+    others = [r for r in replicas if r not in gone]
+    after, recipients = elections.without_replicas(context.leadership[tp], gone, context.epoch), others
+    if context.partition_phases[tp] is PartitionPhase.OFFLINE:
+        for won in elections.elect(candidates(context, [tp], unclean), elections.offline, context.epoch).elected:
+            after, recipients = won.leadership, list(won.recipients)
     moved = ReplicasMoved(tp, context.existing(tp, leaving), ReplicaPhase.OFFLINE)
     alive = [r for r in leaving if r in context.brokers]
-    shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
-    stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()
-    if shrunk is None:
-        news = () if is_told else (TellMetadata(None, (context.describe(tp),)),)
-        return Step((tp,), facts=(moved,), publications=(*news, *stops))
-    others = [r for r in replicas if r not in gone]
-    return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), moved)
+    stops = (stop_replicas(context, tp, alive, after or context.leadership[tp], delete=False),) if alive else ()
+    if after is None:
+        return Step((tp,), facts=(moved,), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
+    return leadership_step(tp, after, (*tell(context, tp, after, recipients), *stops), moved)
 
 
 def creation_step(context: ControllerContext, tp: TopicPartition, *, without_parent: bool) -> Step:

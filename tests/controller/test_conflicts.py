@@ -54,7 +54,7 @@ async def test_a_state_that_changed_is_read_and_decided_again(bench: Bench) -> N
     assert (other.leader, other.isr, other.leader_epoch) == (2, (2, 3), 1)
     assert bench.context.leadership == {TP: state, SECOND: other}
     # The one that had not changed went through at once.
-    elected = [[s.partition for s in commit.partitions] for commit in bench.seen.commits if commit.round == "elect"]
+    elected = [[s.partition for s in commit.partitions] for commit in bench.seen.commits if commit.round == "leave"]
     assert elected == [[1], [0]]
 
 

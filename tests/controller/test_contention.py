@@ -56,7 +56,7 @@ REQUESTS = formats.encode_reassign_partitions({TP: (99,)})
 @pytest.mark.parametrize(
     ("happening", "round_", "path", "ops"),
     [
-        (die, "elect", paths.partition_state(TP), [Set(paths.partition_state(TP), STATE, -1)]),
+        (die, "leave", paths.partition_state(TP), [Set(paths.partition_state(TP), STATE, -1)]),
         (move, "U1", paths.topic("orders"), None),
         (lose_the_disk, "storage", paths.storage_id(1), [Set(paths.storage_id(1), b"{}", -1)]),
         (

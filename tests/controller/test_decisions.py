@@ -40,7 +40,7 @@ async def test_an_election_is_kept_with_what_was_before(bench: Bench) -> None:
         0.25,
     )
     assert decision.brokers == {"brokers_gone": [1]}
-    assert decision.examples == (Led(TP, "elect", before, bench.context.leadership[TP]),)
+    assert decision.examples == (Led(TP, "leave", before, bench.context.leadership[TP]),)
 
 
 async def test_a_move_is_kept_with_both_assignments(bench: Bench) -> None:

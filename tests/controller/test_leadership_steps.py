@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from typing import Final
@@ -27,9 +27,10 @@ from controller.model.rounds import (
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT
-from tests.controller.single_steps import creation_step, election_steps, shrink_step
+from tests.controller.single_steps import creation_step, election_steps, leave_step
+from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
 from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
-from transport.store import paths
+from transport.store import formats, paths
 from transport.store.formats import TopicZnode
 from transport.store.protocol import Stat, Znode
 
@@ -86,6 +87,23 @@ def decided(rounds: Rounds[None]) -> Sequence[Step]:
         return []
     assert isinstance(effect, Change)
     return effect.steps
+
+
+def replaced(
+    context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int], settings: Mapping[str, str]
+) -> Sequence[Step]:
+    """Return the steps in which replicas on `gone` leave, having applied what comes before."""
+    rounds = leadership.replace_offline(context, tps, gone)
+    with suppress(StopIteration):
+        effect = next(rounds)
+        while not (isinstance(effect, Change) and effect.round == "leave"):
+            if isinstance(effect, Change):
+                for fact in batch_of(context, effect.steps).facts():
+                    context.apply(fact)
+            answer = [Znode(formats.encode_config(settings), STAT) for _ in getattr(effect, "paths", ())]
+            effect = rounds.send(ChangeOutcome() if isinstance(effect, Change) else answer)
+        return effect.steps
+    return []
 
 
 def singles(applied: Iterable[facts.Fact]) -> list[facts.Fact]:
@@ -148,15 +166,16 @@ def test_partitions_elected_together_are_elected_as_each_alone(
     require_alike(context, steps, election_steps(context, tps, strategy, unclean))
 
 
-@given(contexts(), st.sets(st.sampled_from(BROKERS), min_size=1), st.data())
-def test_isrs_shrunk_together_are_shrunk_as_each_alone(
-    context: ControllerContext, gone: set[int], data: st.DataObject
+@given(contexts(), st.sets(st.sampled_from(BROKERS), min_size=1), st.booleans())
+def test_replicas_that_leave_together_leave_as_each_alone(
+    context: ControllerContext, gone: set[int], are_unclean: bool
 ) -> None:
-    tps = context.partitions()
-    are_told = data.draw(st.sets(st.sampled_from(tps)))
-    steps = decided(leadership.take_offline(context, tps, sorted(gone), are_told))
-    alone = [shrink_step(context, tp, sorted(gone), is_told=tp in are_told) for tp in tps]
-    require_alike(context, steps, alone)
+    leaving = sorted(gone)
+    tps = [tp for tp in context.partitions() if not gone.isdisjoint(context.assignment(tp).replicas)]
+    steps = replaced(context, tps, leaving, {UNCLEAN_LEADER_ELECTION_ENABLE: str(are_unclean).lower()})
+    first = [tp for tp in context.in_phase(PartitionPhase.OFFLINE) if tp in context.leadership]
+    alone = [leave_step(context, tp, leaving, TOPICS if are_unclean else ()) for tp in dict.fromkeys((*first, *tps))]
+    require_alike(context, steps, [step for step in alone if step.subjects[0] in tps or step.writes])
 
 
 @given(contexts(), st.booleans(), st.data())
@@ -184,11 +203,10 @@ def test_partitions_created_together_are_created_as_each_alone(
 
 @given(contexts(), st.data())
 def test_a_part_of_the_steps_is_that_of_the_steps_alone(context: ControllerContext, data: st.DataObject) -> None:
-    tps = context.partitions()
-    steps = decided(leadership.take_offline(context, tps, [1, 2]))
+    steps = replaced(context, context.partitions(), [1, 2], {})
     indexes = sorted(data.draw(st.sets(st.sampled_from(range(len(steps))))))
     part = batch_of(context, steps).only(indexes)
-    require_alike(context, part, [shrink_step(context, tps[i], [1, 2], is_told=False) for i in indexes])
+    require_alike(context, part, [leave_step(context, steps[i].subjects[0], [1, 2], ()) for i in indexes])
 
 
 @pytest.mark.parametrize("is_offline", [True, False], ids=["offline directory", "recalled"])

@@ -146,8 +146,8 @@ def is_isr(cluster: SimulatedCluster, name: str, isr: tuple[int, ...]) -> bool:
 async def lose_the_session_in_an_event(cluster: SimulatedCluster) -> None:
     """End the session of a new controller as it decides what follows from a broker's death."""
 
-    def is_about_to_shrink(step: ControllerStep) -> bool:
-        return (step.event, step.round, step.moment) == ("Failover", "shrink", Moment.DECIDED)
+    def is_about_to_replace(step: ControllerStep) -> bool:
+        return (step.event, step.round, step.moment) == ("Failover", "leave", Moment.DECIDED)
 
     def strike(step: ControllerStep) -> None:
         # The write is under way when the session ends, and its answer when the controller hears of that.
@@ -155,7 +155,7 @@ async def lose_the_session_in_an_event(cluster: SimulatedCluster) -> None:
         cluster.expire(step.controller_id)
 
     await cluster.until(lambda: is_isr(cluster, "t-0", (1, 2, 3)), what="the first leader")
-    cluster.at(is_about_to_shrink, strike)
+    cluster.at(is_about_to_replace, strike)
     cluster.crash(101)
     cluster.expire(101)
     cluster.crash(1)

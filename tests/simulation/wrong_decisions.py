@@ -10,11 +10,11 @@ import pytest
 from attrs import evolve
 from msgspec.structs import replace
 
-from controller.handlers import alter_partition, leader_elections, leadership, reassignments, topic_requests
-from controller.model import elections, faults
+from controller.handlers import alter_partition, leader_elections, reassignments, topic_requests
+from controller.model import choosing, elections, faults
 from controller.model.context import ControllerContext
 from controller.model.reassignment import reassign_to
-from controller.model.rounds import Rounds, immediately
+from controller.model.rounds import Rounds
 from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
@@ -128,7 +128,7 @@ def a_broker_that_leaves_stays_in_the_isr(patch: pytest.MonkeyPatch) -> None:
 
 def new_partitions_count_on_dead_replicas(patch: pytest.MonkeyPatch) -> None:
     """Put all replicas of a new partition into its ISR."""
-    first = leadership._first  # noqa: SLF001
+    first = choosing.first
 
     def hopeful(context: ControllerContext, tp: TopicPartition) -> Any:  # noqa: ANN401
         every = context.assignment(tp).replicas
@@ -136,7 +136,7 @@ def new_partitions_count_on_dead_replicas(patch: pytest.MonkeyPatch) -> None:
             for_now.setattr(elections, "initial", lambda online, epoch: LeaderAndIsr(online[0], 0, every, 0, epoch))
             return first(context, tp)
 
-    patch.setattr(leadership, "_first", hopeful)
+    patch.setattr(choosing, "first", hopeful)
 
 
 def a_move_keeps_the_old_order(patch: pytest.MonkeyPatch) -> None:
@@ -207,12 +207,12 @@ def a_new_controller_raises_every_epoch(patch: pytest.MonkeyPatch) -> None:
 
 def dead_leaders_are_not_replaced(patch: pytest.MonkeyPatch) -> None:
     """Hold no election for partitions whose leader is gone."""
-    patch.setattr(leadership, "elect_leaders", lambda _context, _tps: immediately(None))
+    patch.setattr(elections, "offline", lambda _: None)
 
 
 def nothing_leaves_the_isr(patch: pytest.MonkeyPatch) -> None:
     """Do not take the replicas of dead brokers offline."""
-    patch.setattr(leadership, "take_offline", lambda *_: immediately(None))
+    patch.setattr(choosing, "without", lambda *given: next(iter(given[3:]), None))
 
 
 def failed_logs_count_as_usable(patch: pytest.MonkeyPatch) -> None:

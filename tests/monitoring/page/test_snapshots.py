@@ -168,8 +168,8 @@ async def test_decisions_tell_why_and_what(page: LivePage) -> None:
     assert (decision["event"], decision["why"]) == ("BrokerChange", "a broker came or went")
     assert decision["changes"]["leaders"] == 1
     assert decision["examples"] == [
-        "orders-0: leader 1 → 2, ISR [1, 2] → [2] (elect)",
-        "orders-1: ISR [2, 1] → [2], leader 2 (shrink)",
+        "orders-0: leader 1 → 2, ISR [1, 2] → [2] (leave)",
+        "orders-1: ISR [2, 1] → [2], leader 2 (leave)",
     ]
 
 

@@ -32,8 +32,8 @@ def a_dead_follower_is_not_listed_as_offline(patch: pytest.MonkeyPatch) -> None:
     """Publish nothing where a failure changes only which replicas are offline."""
     edit(
         patch,
-        "controller.handlers.leadership:_shrink",
-        ("is_news = not is_told", "is_news = False"),
+        "controller.model.batches:LeadershipSteps.publications",
+        ("tuple(states)", "tuple(compress(states, [choice.is_change for choice in self._choices]))"),
     )
 
 

@@ -15,11 +15,10 @@ from controller.handlers import (
     controlled_shutdown,
     deletion,
     leader_elections,
-    leadership,
     reassignment_requests,
     reassignments,
 )
-from controller.model import deletion_progress, elections
+from controller.model import choosing, deletion_progress, elections
 from controller.model.batches import batch_of
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
@@ -140,14 +139,14 @@ def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -
 
 def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
     """Let any replica lead where no member of the ISR can, and report it."""
-    candidate = leadership.candidate
+    candidate = choosing.candidate
 
     def allowed(
         context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], _: Collection[str] = ()
     ) -> elections.Candidate:
         return candidate(context, tp, replicas, {tp.topic})
 
-    patch.setattr(leadership, "candidate", allowed)
+    patch.setattr(choosing, "candidate", allowed)
 
 
 def orders_are_heeded_in_the_middle_of_a_move(patch: pytest.MonkeyPatch) -> None:
@@ -176,6 +175,7 @@ def cancels_without_a_survivor(patch: pytest.MonkeyPatch) -> None:
 def brokers_are_relieved_of_nothing(patch: pytest.MonkeyPatch) -> None:
     """Answer a controlled shutdown without an election."""
     patch.setattr(controlled_shutdown, "_led_by", lambda *_: [])
+    patch.setattr(elections, "controlled_shutdown", lambda _: None)
 
 
 def a_last_member_leaves_the_isr(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,66 @@
+"""What is chosen for one partition, from what the context holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from attrs import evolve
+
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.elections import Candidate, Choice
+from transport.metadata import LeaderAndIsr, TopicPartition
+from transport.store import formats
+
+
+def first(context: ControllerContext, tp: TopicPartition) -> tuple[Choice, LeaderAndIsr, bytes]:
+    """Return the choice of a first leader, the leadership, and its stored form."""
+    online = context.online(tp, context.assignment(tp).replicas)
+    leadership = elections.initial(online, context.epoch)
+    assert leadership is not None, "partitions without a live replica were left out"
+    choice = Choice(leadership.leader, leadership.isr, online)
+    return choice, leadership, formats.encode_partition_state(leadership)
+
+
+def is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Return whether no member of the ISR can lead, but another replica could."""
+    has_member = any(context.is_online(tp, r) for r in context.leadership[tp].isr)
+    return not has_member and any(context.is_online(tp, r) for r in context.assignment(tp).replicas)
+
+
+def candidates(
+    context: ControllerContext, tps: Iterable[TopicPartition], unclean: Collection[str] = ()
+) -> list[Candidate]:
+    """Return the partitions as candidates of an election, with replicas in the order of the current assignment."""
+    return [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
+
+
+def candidate(
+    context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], unclean: Collection[str] = ()
+) -> Candidate:
+    """Return a partition as the candidate of an election among `replicas`."""
+    leaving = tuple(r for r in replicas if r in context.shutting_down and context.is_served(tp, r))
+    online = context.online(tp, replicas)
+    recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
+    return Candidate(tp, replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled)
+
+
+def without(
+    context: ControllerContext, tp: TopicPartition, gone: Sequence[int], elected: Choice | None = None
+) -> Choice:
+    """Return the choice that takes the replicas on `gone` offline and out of the ISR, which never becomes empty.
+
+    If a new leader has been `elected`, it stays that, with its ISR.
+    """
+    replicas = context.assignment(tp).replicas
+    leaving = tuple(r for r in replicas if r in gone)
+    alive = tuple(r for r in leaving if r in context.brokers)
+    if elected is not None:
+        return evolve(elected, gone=leaving, stopped=alive)
+    before = context.leadership[tp]
+    shrunk = elections.without_replicas(before, gone, context.epoch)
+    if shrunk is None:
+        # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
+        return Choice(before.leader, before.isr, (), leaving, alive, is_change=False)
+    others = tuple(r for r in replicas if r not in gone)
+    return Choice(shrunk.leader, shrunk.isr, others, leaving, alive)
