@@ -17,6 +17,7 @@ from controller.monitoring.state_change_log import open_state_change_log
 from controller.node.acl_authorizer import AclAuthorizer
 from controller.node.admission import Authorizer, allow_all
 from controller.node.candidacy import candidacy_of
+from controller.node.freed_memory import FreedMemory
 from controller.node.kafka_listeners import kafka_listeners
 from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
@@ -82,15 +83,15 @@ async def run(
     open_store = open_store or partial(_open_zookeeper, config)
     host = host or Host()
     network = network or TcpNetwork()
-    measurements = Measurements()
-    with _open_instruments(config, host, measurements) as instruments:
+    measurements, freed = Measurements(), FreedMemory(host.give_back_memory)
+    with _open_instruments(config, host, measurements, freed) as instruments:
         async with open_store() as session:
             secured = secured_for_service(network, security, session)
             await until_answered(partial(_check, session, config, secured, host))
             store = session if config.metrics_port is None else measured(session, measurements)
             async with _following_acls(session, security.authorizer, authorizer) as judge:
                 service = ControllerService(config, store, secured, host, observers, trace, instruments, judge)
-                async with monitored(service, measurements, network):
+                async with monitored(service, measurements, network), freed.given_back():
                     await service.run(task_status=task_status)
 
 
@@ -123,9 +124,11 @@ def _open_zookeeper(config: ControllerConfig) -> AbstractAsyncContextManager[Met
 
 
 @contextmanager
-def _open_instruments(config: ControllerConfig, host: Host, measurements: Measurements) -> Iterator[Instruments]:
+def _open_instruments(
+    config: ControllerConfig, host: Host, measurements: Measurements, freed: FreedMemory
+) -> Iterator[Instruments]:
     with ExitStack() as stack:
-        instruments: list[Instrument] = []
+        instruments: list[Instrument] = [freed]
         if config.metrics_port is not None:
             instruments.append(measurements)
         if config.state_change_log is not None:

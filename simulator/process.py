@@ -164,7 +164,8 @@ class Process(ABC):
         await predecessor_ended.wait()
         self._root = trio.lowlevel.current_task()
         self._world.network.restore(self.host)
-        host = Host(lambda: wall_clock_ms(self.skew_ms), generator(self._world.seed, f"{self.host}/{incarnation}"))
+        rng = generator(self._world.seed, f"{self.host}/{incarnation}")
+        host = Host(lambda: wall_clock_ms(self.skew_ms), rng, give_back_memory=lambda: None)
         try:
             with scope:
                 await self._serve(host)

@@ -7,6 +7,7 @@ wall clock or draw a random number (`make lint` checks this).
 from __future__ import annotations
 
 import base64
+import ctypes
 import random
 import time
 from collections.abc import Callable
@@ -18,6 +19,13 @@ def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _trim() -> None:
+    """Let glibc give back what it keeps; other libraries have no such call."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 @frozen
 class Host:
     """The inputs that a process takes from its host, apart from I/O."""
@@ -27,6 +35,9 @@ class Host:
 
     rng: random.Random = field(factory=random.SystemRandom)
     """The only source of randomness: ids, jitter, placement."""
+
+    give_back_memory: Callable[[], None] = _trim
+    """Gives memory that is free back to the system."""
 
     def new_id(self) -> str:
         """Return a new 128-bit id as 22 characters of base64url, the form of Kafka's topic ids."""
