@@ -43,6 +43,6 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         names = rng.sample(held, min(rng.randint(1, 4), len(held)))
         touched = InTurn(tuple(EditState(name, StateEdit.TOUCHED) for name in names))
         crash = Lasting(Crash(broker_id, noticed=True), rng.uniform(0.5, 4.0), (Start(SAME),))
-        happenings.append(Happening(at, AtStep(rng.choice(("elect", "shrink")), Moment.DECIDED), touched))
+        happenings.append(Happening(at, AtStep(rng.choice(("elect", "leave")), Moment.DECIDED), touched))
         happenings.append(Happening(at, None, crash))
     return happenings
