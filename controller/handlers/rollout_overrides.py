@@ -13,9 +13,12 @@ from controller.model.rollout_facts import MovedByHand
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.states import MoveState
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import paths, rollouts
 from transport.store.protocol import ANY_VERSION, Create, Set
+
+log = get_logger(__name__)
 
 BY_HAND: Final = "an administrator has moved it"
 
@@ -34,15 +37,18 @@ def take_out(context: ControllerContext, partitions: Collection[TopicPartition])
     for name, found in changes.items():
         yield from write_marks(context.rollouts.by_name[name], found)
     for rollout in context.rollouts.queue:
-        yield from _remember(rollout, moved)
+        yield from _remember(context, rollout, moved)
 
 
-def _remember(rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[None]:
+def _remember(context: ControllerContext, rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[None]:
     """Remember what was moved before its part of the plan is read."""
     if not (rollout.unread or rollout.interrupted) or moved <= rollout.by_hand:
         return
     every = rollout.by_hand | moved
     path, data = paths.rollout_strangers(rollout.name), rollouts.encode_by_hand(list(every))
+    if len(data) > context.config.request_limits.chunk:
+        log.warning("too many moves by hand: a rollout forgets the latest ones", rollout=rollout.name, moves=len(moved))
+        return
     version = rollout.by_hand_version
     write = Create(path, data) if version < 0 else Set(path, data, ANY_VERSION)
     yield from change("rollouts", [Step(writes=(write,), facts=(MovedByHand(rollout.name, every, version + 1),))])

@@ -40,6 +40,8 @@ log = get_logger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 _DELETED_AT_ONCE: Final = 500
+_GROWTH: Final = 3
+"""The most by which the state grows while a rollout runs, because each part then has a tally."""
 
 
 # --- uploading ----------------------------------------------------------------------------------------------------
@@ -187,10 +189,15 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
         tuple(context.able_brokers()),
         throttled=request.settings.throttle != UNTHROTTLED,
     )
-    path = paths.rollout(request.name)
+    path, data = paths.rollout(request.name), rollouts.encode_state(stored)
+    if len(data) * _GROWTH > context.config.request_limits.group:
+        text = (
+            f"its {stored.moves:,} moves have too many parts for {context.config.request_limits.text}: split the plan"
+        )
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
     [znode] = yield from read([path])
     version = -1 if znode is None else znode.stat.version
-    write = Set(path, rollouts.encode_state(stored), version)
+    write = Set(path, data, version)
     refused = yield from change(
         "rollouts", [Step(writes=(write,), facts=(RolloutWritten(request.name, stored, version + 1),))]
     )

@@ -16,7 +16,7 @@ from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
 from controller.node.alarms import first_alarms
 from tests.controller.conftest import Bench
-from transport.errors import ErrorCode
+from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     ChangeRolloutRequest,
     ChangeRolloutResponse,
@@ -36,6 +36,7 @@ from transport.messages import (
 )
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.limits import LEAST_MAX_BUFFER
 from transport.store.protocol import Create, Delete, Set
 
 ORIGIN, TARGET = (1, 2), (3, 2)
@@ -447,3 +448,14 @@ async def test_after_a_time_under_kafkas_controller_it_waits_for_its_operator(op
     assert [await take_office() for _ in range(2)] == ["paused by foreign controller"] * 2
     await operator.order(RolloutOrder.RESUME)
     assert await take_office() == ""
+
+
+async def test_a_plan_whose_state_would_be_too_large_is_refused(operator: Operator) -> None:
+    operator.bench.context.config = ControllerConfig(1001, jute_maxbuffer=LEAST_MAX_BUFFER)
+    for first in range(20):
+        move = RolloutMove("orders", first, TARGET)
+        await operator.bench.ask(UploadRolloutRequest("monday", "digest", first, (move,)), UploadRolloutResponse)
+    request = StartRolloutRequest("monday", "digest", 20, RolloutSettings(go_url="http://" + "x" * 3_000))
+    with pytest.raises(ApiError, match="too many parts for ZooKeeper's limit of 10000 bytes"):
+        await operator.bench.ask(request, StartRolloutResponse)
+    assert operator.bench.context.rollouts.by_name == {}
