@@ -277,6 +277,13 @@ class RolloutSignalled(ControllerEvent):
 
 
 @frozen
+class RoomSeen(ControllerEvent):
+    """Brokers have told the bytes that are free on their disks: pairs of a broker's id and a number."""
+
+    room: tuple[tuple[int, int], ...]
+
+
+@frozen
 class StrayDeletion(ControllerEvent):
     """Orders to delete strays are due to be sent to brokers again."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from controller.model.context import ControllerContext
 from controller.model.notable import Notable, judge
-from controller.model.rollout_facts import RolloutSeen, SignalSeen, Under
+from controller.model.rollout_facts import RolloutSeen, RoomTold, SignalSeen, Under
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.choosing import Hold
@@ -59,6 +59,13 @@ def signalled(context: ControllerContext, name: str, text: str) -> Rounds[None]:
     """Take an answer of the operator's signal: why it says no, empty if it says yes."""
     if name in context.rollouts.by_name:
         yield from change("rollouts", [Step(facts=(SignalSeen(name, text),))])
+
+
+def room_seen(context: ControllerContext, room: Iterable[tuple[int, int]]) -> Rounds[None]:
+    """Take what is free on the disks of brokers."""
+    rollout = context.rollouts.current
+    if rollout is not None:
+        yield from change("rollouts", [Step(facts=(RoomTold(rollout.name, dict(room)),))])
 
 
 def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:

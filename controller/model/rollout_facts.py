@@ -109,6 +109,13 @@ class SignalSeen(RolloutFact):
 
 
 @frozen
+class RoomTold(RolloutFact):
+    """The bytes that are free on the disks of brokers, as far as they tell them."""
+
+    room: Mapping[int, int]
+
+
+@frozen
 class MovesChosen(RolloutFact):
     """What the moves wait for that were looked at last; with `are_more`, others may begin right now.
 

@@ -21,6 +21,7 @@ from controller.model.rollout_facts import (
     RolloutSeen,
     RolloutsSettled,
     RolloutWritten,
+    RoomTold,
     SignalSeen,
     Under,
     Upload,
@@ -64,6 +65,8 @@ class Rollout:
 
     waits: Mapping[TopicPartition, Wait] = field(factory=dict)
     room: Mapping[int, int] = field(factory=dict)
+    """The bytes that are free on the disks of brokers, as far as they tell them."""
+
     time_left: TimeLeft = field(factory=TimeLeft)
     ran: float = 0.0
     """The seconds that it has run under this controller, pauses not counted."""
@@ -231,6 +234,8 @@ class Rollouts:
                 rollout.by_hand, rollout.by_hand_version = fact.partitions, fact.version
             case RolloutSeen():
                 _see(rollout, fact)
+            case RoomTold():
+                rollout.room = fact.room
             case SignalSeen():
                 self.is_stirred = self.is_stirred or rollout.signal != fact.text
                 rollout.signal = fact.text

@@ -44,6 +44,7 @@ class ControllerState(Enum):
             "RolloutLook",
             "RolloutSignalled",
             "RolloutsDue",
+            "RoomSeen",
             "StartRollout",
             "StrayDeletion",
             "UploadRollout",

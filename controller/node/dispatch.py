@@ -120,6 +120,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.ReassignmentProgress: _reading(moves_of),
     events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),
     events.RolloutSignalled: _taking(rollout_brakes.signalled, "rollout", "text"),
+    events.RoomSeen: _taking(rollout_brakes.room_seen, "room"),
     events.RolloutsDue: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---

@@ -19,7 +19,7 @@ from actors import Backoff, EventQueue, EventStatistics
 from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.events import ControllerEvent, Elect, Reload, RequestEvent, RolloutLook, SessionEnded, cut_off
+from controller.events import ControllerEvent, Elect, Reload, RequestEvent, RolloutLook, RoomSeen, SessionEnded, cut_off
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
@@ -315,7 +315,13 @@ class ControllerService:
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
         if isinstance(event, RolloutLook):
-            self._signals.look(self._nursery, office.context)
+            self._look_at_rollouts(office)
+
+    def _look_at_rollouts(self, office: Office) -> None:
+        """Ask for what a rollout has to know and the store does not tell."""
+        self._signals.look(self._nursery, office.context)
+        if office.context.rollouts.current is not None and office.progress.room:
+            self._queue.tell(RoomSeen(tuple(sorted(office.progress.room.items()))))
 
     # --- the office ---------------------------------------------------------------------------------------------
 

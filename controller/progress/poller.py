@@ -20,13 +20,16 @@ from attrs import define, field
 from msgspec.structs import replace
 
 from actors import Backoff, supervise
+from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.disks import disks_of
 from controller.progress.report import Totals, totals, with_progress
 from controller.progress.tracker import Moves, MoveTracker
 from transport.errors import ApiError
 from transport.host import Host
 from transport.kafka.log_dirs import LogDirsConnection, open_log_dirs
+from transport.kafka.volume import Volume
 from transport.log import get_logger
-from transport.messages import DescribeLogDirsRequest, DescribeReassignmentsResponse
+from transport.messages import DescribeLogDirsRequest, DescribeLogDirsResponse, DescribeReassignmentsResponse
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.network import Network
 from transport.wire import Connection, UnsupportedApi, WireError, open_connection
@@ -68,6 +71,9 @@ class ProgressPoller:
     host: Host
     client_id: str
     progress: MoveTracker = field(factory=MoveTracker, init=False)
+    room: dict[int, int] = field(factory=dict, init=False)
+    """The free bytes of the brokers that are polled, as far as they tell them."""
+
     _asked: dict[int, _Asked] = field(factory=dict, init=False)
 
     def follow(self, moves: Moves) -> None:
@@ -109,6 +115,7 @@ class ProgressPoller:
 
     def _stop(self, broker_id: int) -> None:
         self._asked.pop(broker_id).scope.cancel()
+        self.room.pop(broker_id, None)
 
     async def _keep_asking(self, asked: _Asked) -> None:
         # Log lines of this task must not carry the event that happened to start it.
@@ -144,6 +151,13 @@ class ProgressPoller:
             request = DescribeLogDirsRequest(tuple(some))
             response = await connection.call(request, timeout=ANSWER_SECONDS)
             self.progress.told(asked.broker.id, some, response.log_dirs, trio.current_time())
+            self._see_room(asked.broker.id, response)
+
+    def _see_room(self, broker_id: int, response: DescribeLogDirsResponse) -> None:
+        volumes = {one.path: Volume(one.total, one.usable) for one in response.log_dirs}
+        disks = disks_of({broker_id: BrokerLogDirs(response.log_dirs, volumes=volumes)})
+        if broker_id in disks:
+            self.room[broker_id] = disks[broker_id].free
 
 
 def _by_broker(moves: Moves) -> dict[int, list[TopicPartition]]:

@@ -10,7 +10,7 @@ from attrs import define
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import RolloutLook, RolloutSignalled
+from controller.events import RolloutLook, RolloutSignalled, RoomSeen
 from controller.handlers import rollout_plans
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
@@ -459,3 +459,17 @@ async def test_a_plan_whose_state_would_be_too_large_is_refused(operator: Operat
     with pytest.raises(ApiError, match="too many parts for ZooKeeper's limit of 10000 bytes"):
         await operator.bench.ask(request, StartRolloutResponse)
     assert operator.bench.context.rollouts.by_name == {}
+
+
+async def test_a_move_waits_until_its_broker_has_room(operator: Operator) -> None:
+    await operator.start(6, into=2)
+    await operator.bench.handle(RoomSeen(((3, 350),)))
+    await operator.catch_up(0)
+    assert operator.in_flight() == [1, 2]
+    await operator.bench.handle(RoomSeen(((3, 250),)))
+    await operator.catch_up(1)
+    assert operator.in_flight() == [2, 3]
+    await operator.bench.handle(RoomSeen(((3, 150),)))
+    await operator.catch_up(2, 3)
+    assert operator.in_flight() == [4]
+    assert (await operator.describe()).waits == (("broker 3 has room for 50 bytes, and it needs 100", 1),)

@@ -45,7 +45,9 @@ def test_requests_are_grouped_by_topic() -> None:
 def test_a_log_is_told_of_once_and_a_failed_directory_with_its_error() -> None:
     moving = LogDirReplica(TP.topic, "", 0, 1, UNKNOWN, 9)
     assert told_log_dirs(told(5)) == (
-        ToldLogDir(LogDir("/data", ErrorCode.NONE, (LogDirReplica(TP.topic, "", 0, 5, UNKNOWN, 2),)), DISK, (moving,)),
+        ToldLogDir(
+            LogDir("/data", ErrorCode.NONE, (LogDirReplica(TP.topic, "", 0, 5, UNKNOWN, 2),), 100, 40), DISK, (moving,)
+        ),
         ToldLogDir(LogDir("/failed", ErrorCode.KAFKA_STORAGE_ERROR, ())),
     )
 

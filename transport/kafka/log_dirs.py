@@ -68,8 +68,9 @@ def told_log_dirs(answer: kafka.DescribeLogDirsResponse) -> tuple[ToldLogDir, ..
 
 
 def _told(result: DescribeLogDirsResult) -> ToldLogDir:
-    log_dir = LogDir(result.log_dir, ErrorCode(result.error_code), tuple(_replicas(result, are_futures=False)))
     volume = Volume(result.total_bytes, result.usable_bytes)
+    replicas = tuple(_replicas(result, are_futures=False))
+    log_dir = LogDir(result.log_dir, ErrorCode(result.error_code), replicas, volume.total, volume.usable)
     return ToldLogDir(log_dir, volume, tuple(_replicas(result, are_futures=True)))
 
 

@@ -54,6 +54,7 @@ REASONS: Final[Mapping[str, str]] = {
     "RolloutLook": "what holds a rollout up was due to be looked at",
     "RolloutSignalled": "the signal of a rollout's operator changed",
     "RolloutsDue": "moves of a rollout ended, or brokers came or went",
+    "RoomSeen": "brokers told the room on their disks",
     "SessionEnded": "the session with ZooKeeper expired",
     "StartRollout": "a client started a rollout",
     "StrayDeletion": "replicas were left over from moves",
