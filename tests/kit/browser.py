@@ -7,11 +7,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from itertools import count
-from pathlib import Path
-from subprocess import DEVNULL
+from subprocess import DEVNULL, Popen
 from typing import Any, Final
 
 import trio
@@ -40,17 +40,20 @@ _KEYS: Final[dict[str, dict[str, Any]]] = {
 class Tab:
     """A page that is open in a browser."""
 
-    _writes: trio.lowlevel.FdStream
-    _session: str
-    _answers: dict[int, trio.MemorySendChannel[Any]]
-    _numbers: count[int]
+    _call: Callable[[str, object], Awaitable[Any]]
     has_loaded: trio.Event = field(factory=trio.Event, init=False)
     console: list[str] = field(factory=list, init=False)
     """Errors of scripts, violations of the page's policy, and what scripts print."""
 
+    def hear(self, message: dict[str, Any]) -> None:
+        """Take what the browser says of the page."""
+        self.console += _complaints(message)
+        if message["method"] == "Page.loadEventFired":
+            self.has_loaded.set()
+
     async def call(self, method: str, **params: object) -> Any:  # noqa: ANN401 - whatever the browser answers
         """Send a command and return its result."""
-        return await _call(self._writes, self._answers, next(self._numbers), method, params, self._session)
+        return await self._call(method, params)
 
     async def run(self, script: str) -> Any:  # noqa: ANN401 - whatever the script gives
         """Return the value of an expression in the page."""
@@ -91,20 +94,32 @@ class Tab:
         return base64.b64decode(taken["data"])
 
 
-@asynccontextmanager
-async def browsing(url: str, width: int = 1280) -> AsyncIterator[Tab]:
-    """Open a page in a browser of its own within the block."""
-    binary = chromium()
-    assert binary is not None
-    with tempfile.TemporaryDirectory(prefix="klamm-browser-", ignore_cleanup_errors=True) as profile:
-        async with _started(binary, Path(profile)) as (reads, writes), trio.open_nursery() as nursery:
+@define(eq=False)
+class Browser:
+    """A browser that runs, for one page at a time."""
+
+    _told: int
+    """The descriptor of what it is told."""
+
+    _said: int
+    _numbers: count[int] = field(factory=lambda: count(1), init=False)
+    _rest: bytes = field(default=b"", init=False)
+    """The beginning of a message that has not been read to its end."""
+
+    @asynccontextmanager
+    async def opened(self, url: str, width: int = 1280) -> AsyncIterator[Tab]:
+        """Open a page within the block, in a window that shares nothing with former ones."""
+        writes, reads = (trio.lowlevel.FdStream(os.dup(end)) for end in (self._told, self._said))
+        async with writes, reads, trio.open_nursery() as nursery:
             answers: dict[int, trio.MemorySendChannel[Any]] = {}
-            numbers, tabs = count(1), dict[str, Tab]()
-            nursery.start_soon(_listen, reads, answers, tabs)
-            made = await _call(writes, answers, next(numbers), "Target.createTarget", {"url": "about:blank"})
+            tabs: dict[str, Tab] = {}
+            call = partial(_call, writes, answers, self._numbers)
+            nursery.start_soon(self._listen, reads, answers, tabs)
+            context = await call("Target.createBrowserContext", {"disposeOnDetach": True})
+            made = await call("Target.createTarget", {"url": "about:blank", **context})
             target = {"targetId": made["targetId"], "flatten": True}
-            session = (await _call(writes, answers, next(numbers), "Target.attachToTarget", target))["sessionId"]
-            tab = tabs[session] = Tab(writes, session, answers, numbers)
+            session = (await call("Target.attachToTarget", target))["sessionId"]
+            tab = tabs[session] = Tab(partial(call, session=session))
             for domain in ("Page", "Runtime", "Log"):
                 await tab.call(f"{domain}.enable")
             await tab.resize(width)
@@ -112,44 +127,54 @@ async def browsing(url: str, width: int = 1280) -> AsyncIterator[Tab]:
             with trio.fail_after(COMMAND_SECONDS):
                 await tab.has_loaded.wait()
             yield tab
+            await call("Target.disposeBrowserContext", context)
             nursery.cancel_scope.cancel()
 
+    async def _listen(
+        self, reads: trio.lowlevel.FdStream, answers: dict[int, trio.MemorySendChannel[Any]], tabs: dict[str, Tab]
+    ) -> None:
+        while chunk := await reads.receive_some(1 << 16):
+            *messages, self._rest = (self._rest + chunk).split(b"\0")
+            for message in map(json.loads, messages):
+                # What was asked for by a test that failed meanwhile is not in the list.
+                waiting = answers.pop(message.get("id", 0), None)
+                if waiting is not None:
+                    waiting.send_nowait(message)
+                elif (tab := tabs.get(message.get("sessionId", ""))) is not None and "method" in message:
+                    tab.hear(message)
 
-@asynccontextmanager
-async def _started(binary: str, profile: Path) -> AsyncIterator[tuple[trio.lowlevel.FdStream, trio.lowlevel.FdStream]]:
-    """Run a browser, and give what it says and what it is told; it reads descriptor 3 and writes descriptor 4."""
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """Run a browser within the block; it reads descriptor 3 and writes descriptor 4."""
+    binary = chromium()
+    assert binary is not None
     its_input, told = os.pipe()
     said, its_output = os.pipe()
-    own = (f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank")
-    async with (
-        trio.open_nursery() as nursery,
-        trio.lowlevel.FdStream(told) as writes,
-        trio.lowlevel.FdStream(said) as reads,
-    ):
+    with tempfile.TemporaryDirectory(prefix="klamm-browser-", ignore_cleanup_errors=True) as profile:
+        own = (f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank")
         command = [sys.executable, "-c", _AS_3_AND_4, str(its_input), str(its_output), binary, *FLAGS, *own]
-        process = await trio.lowlevel.open_process(
-            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, pass_fds=(its_input, its_output)
-        )
-        os.close(its_input)
-        os.close(its_output)
-        try:
-            yield reads, writes
-        finally:
-            process.terminate()
-            with trio.CancelScope(shield=True):
-                await process.wait()
-        nursery.cancel_scope.cancel()
+        with Popen(command, stdout=DEVNULL, stderr=DEVNULL, pass_fds=(its_input, its_output)) as process:
+            os.close(its_input)
+            os.close(its_output)
+            try:
+                yield Browser(told, said)
+            finally:
+                process.terminate()
+                os.close(told)
+                os.close(said)
 
 
 async def _call(
     writes: trio.lowlevel.FdStream,
     answers: dict[int, trio.MemorySendChannel[Any]],
-    number: int,
+    numbers: count[int],
     method: str,
     params: object,
     session: str | None = None,
 ) -> Any:  # noqa: ANN401 - whatever the browser answers
     send, receive = trio.open_memory_channel[Any](1)
+    number = next(numbers)
     answers[number] = send
     message = {"id": number, "method": method, "params": params} | ({"sessionId": session} if session else {})
     with trio.fail_after(COMMAND_SECONDS):
@@ -157,21 +182,6 @@ async def _call(
         answer = await receive.receive()
     assert "error" not in answer, answer
     return answer["result"]
-
-
-async def _listen(
-    reads: trio.lowlevel.FdStream, answers: dict[int, trio.MemorySendChannel[Any]], tabs: dict[str, Tab]
-) -> None:
-    rest = b""
-    while chunk := await reads.receive_some(1 << 16):
-        *messages, rest = (rest + chunk).split(b"\0")
-        for message in map(json.loads, messages):
-            if "id" in message:
-                answers.pop(message["id"]).send_nowait(message)
-            elif (tab := tabs.get(message.get("sessionId", ""))) is not None:
-                tab.console += _complaints(message)
-                if message["method"] == "Page.loadEventFired":
-                    tab.has_loaded.set()
 
 
 def _complaints(message: dict[str, Any]) -> list[str]:

@@ -97,6 +97,19 @@ async def test_nothing_is_made_while_nobody_listens(nursery: trio.Nursery) -> No
     assert later.frames == [b"data: 101\n\n"]
 
 
+async def test_what_was_made_for_one_who_left_is_not_kept_for_the_next(nursery: trio.Nursery) -> None:
+    source, live = started(nursery)
+    source.seconds = 0.5
+    first = listening(nursery, live)
+    await trio.sleep(0.2)
+    first.scope.cancel()
+    await trio.sleep(10)
+    source.content, source.seconds = 1, 0.0
+    second = listening(nursery, live)
+    await trio.sleep(5)
+    assert (first.frames, second.frames) == ([], [b"data: 1\n\n"])
+
+
 async def test_many_changes_within_a_second_are_one_snapshot(nursery: trio.Nursery) -> None:
     source, live = started(nursery)
     listener = listening(nursery, live)

@@ -8,14 +8,18 @@ from operator import getitem
 from typing import Any
 
 import pytest
+import trio
 
 from controller.model.notable import KINDS
 from controller.monitoring.controller_states import STATE_OF
+from controller.monitoring.measurements import Measurements
 from controller.monitoring.page import broadcast, partitions
 from controller.monitoring.page.decisions import REASONS
+from controller.monitoring.page.snapshot import Snapshots
 from tests.kit.live_page import LivePage
-from tests.kit.service import Controllers
-from transport.messages import RolloutMove, RolloutOrder
+from tests.kit.service import Controllers, until
+from transport.errors import ErrorCode
+from transport.messages import LogDir, LogDirReplica, RolloutMove, RolloutOrder
 from transport.metadata import TopicPartition
 
 TP = TopicPartition("orders", 0)
@@ -98,6 +102,27 @@ async def test_a_move_and_what_it_waits_for_until_it_ends(page: LivePage) -> Non
     await page.catch_up(TP, 1, 2, 3)
     ended = await snapshot_where(page, "cluster", "moves", "count", is_=0)
     assert ended["cluster"]["moves"]["rows"] == []
+
+
+@pytest.mark.requirement("B5")
+async def test_the_progress_of_a_move_shows_although_nothing_was_decided(page: LivePage) -> None:
+    snapshots = Snapshots(page.service, Measurements())
+    await page.create_topic("orders", (1, 2))
+    assert snapshots.stamp() is not None
+    await page.move(TP, (3, 2))
+    assert snapshots.stamp() is None
+    assert page.service.office is not None
+    tracker = page.service.office.progress.progress
+    await until(lambda: TP in tracker.moves)
+
+    def has_half(snapshot: dict[str, Any]) -> bool:
+        for broker_id, size in ((1, 200), (3, 100)):
+            replica = LogDirReplica("orders", "", 0, size, size, -1)
+            tracker.told(broker_id, [TP], [LogDir("/", ErrorCode.NONE, (replica,))], trio.current_time())
+        [row] = snapshot["cluster"]["moves"]["rows"]
+        return (row["done"], row["bytes_left"]) == (0.5, 100)
+
+    await page.snapshot(has_half)
 
 
 async def rollout_where(page: LivePage, **expected: object) -> dict[str, Any]:
