@@ -13,7 +13,7 @@ import trio
 from controller.model.notable import KINDS
 from controller.monitoring.controller_states import STATE_OF
 from controller.monitoring.measurements import Measurements
-from controller.monitoring.page import broadcast, partitions
+from controller.monitoring.page import broadcast, brokers, moves, partitions
 from controller.monitoring.page.decisions import REASONS
 from controller.monitoring.page.snapshot import Snapshots
 from tests.kit.live_page import LivePage
@@ -48,9 +48,9 @@ async def snapshot_where(page: LivePage, *path: str, is_: object) -> dict[str, A
 @pytest.mark.requirement("D11")
 async def test_brokers_with_their_leaders_and_replicas_the_dead_first(page: LivePage) -> None:
     await page.create_topic("orders", (1, 2), (2, 1), (2, 3))
-    brokers = (await page.snapshot())["cluster"]["brokers"]
+    told = (await page.snapshot())["cluster"]["brokers"]
     named = ("id", "state", "leaders", "replicas", "rack")
-    assert column(brokers["rows"], *named) == [
+    assert column(told["rows"], *named) == [
         (1, "live", 1, 2, "rack 1"),
         (2, "live", 2, 3, "rack 0"),
         (3, "live", 0, 1, "rack 1"),
@@ -64,8 +64,8 @@ async def test_brokers_with_their_leaders_and_replicas_the_dead_first(page: Live
             (3, "live", 1, 1),
         ]
 
-    brokers = (await page.snapshot(are_led_by_others))["cluster"]["brokers"]
-    assert (brokers["live"], brokers["count"]) == (2, 3)
+    told = (await page.snapshot(are_led_by_others))["cluster"]["brokers"]
+    assert (told["live"], told["count"]) == (2, 3)
 
 
 @pytest.mark.requirement("D11")
@@ -93,9 +93,9 @@ async def test_every_condition_but_another_leader_is_a_risk() -> None:
 async def test_a_move_and_what_it_waits_for_until_it_ends(page: LivePage) -> None:
     await page.create_topic("orders", (1, 2), (2, 1))
     await page.move(TP, (3, 2))
-    moves = (await page.snapshot())["cluster"]["moves"]
-    assert moves["count"] == 1
-    [row] = moves["rows"]
+    told = (await page.snapshot())["cluster"]["moves"]
+    assert told["count"] == 1
+    [row] = told["rows"]
     assert (row["topic"], row["partition"], row["adding"], row["removing"]) == ("orders", 0, [3], [1])
     assert row["waits_for"] == "broker 3 to join the ISR"
     assert (row["done"], row["bytes_left"]) == (None, None)
@@ -125,6 +125,29 @@ async def test_the_progress_of_a_move_shows_although_nothing_was_decided(page: L
     await page.snapshot(has_half)
 
 
+@pytest.mark.parametrize(("slices", "pauses"), [((100, 100), 1), ((2, 1), 5)])
+async def test_a_large_cluster_is_looked_at_in_slices(
+    slices: tuple[int, int], pauses: int, page: LivePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await page.create_topic("orders", *[(1, 2)] * 6)
+    for number in range(2):
+        await page.move(TopicPartition("orders", number), (3, 2))
+    assert page.service.office is not None
+    office = page.service.office
+    await until(lambda: len(office.progress.progress.moves) == 2)
+    monkeypatch.setattr(brokers, "SLICE", slices[0])
+    monkeypatch.setattr(moves, "SLICE", slices[1])
+    seen = 0
+
+    async def paused() -> None:
+        nonlocal seen
+        seen += 1
+
+    monkeypatch.setattr(trio.lowlevel, "checkpoint", paused)
+    await Snapshots(page.service, Measurements()).take()
+    assert seen == pauses
+
+
 async def rollout_where(page: LivePage, **expected: object) -> dict[str, Any]:
     """Return the first state of the only rollout that has these values."""
 
@@ -145,8 +168,8 @@ async def end_the_move(page: LivePage) -> None:
 async def test_a_rollout_from_its_start_to_its_end(page: LivePage) -> None:
     await page.create_topic("orders", (1, 2), (2, 1), (1, 2))
     assert (await page.snapshot())["cluster"]["rollouts"] == []
-    moves = [RolloutMove("orders", number, (1, 3), size=100) for number in range(3)]
-    await page.roll_out("monday", *moves, into=1, throttle=5_000)
+    plan = [RolloutMove("orders", number, (1, 3), size=100) for number in range(3)]
+    await page.roll_out("monday", *plan, into=1, throttle=5_000)
     rollout = await rollout_where(page, in_flight=1)
     assert (rollout["name"], rollout["phase"], rollout["started_by"]) == ("monday", "running", "alice")
     assert (rollout["ended"], rollout["of"], rollout["bytes_left"], rollout["throttle"]) == (0, 3, 300, 5_000)
