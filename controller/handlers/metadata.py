@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
-from controller.model.descriptions import describe_deletions
+from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.namesakes import that_wait
-from controller.model.notable import Notable, judge
+from controller.model.notable import Notable, judge_all
 from controller.model.rounds import Rounds, Step, TellMetadata, change, children
 from controller.model.state_machines import PartitionPhase
 from transport.messages import (
@@ -42,7 +42,8 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
     wanted = dict.fromkeys(context.topics if names is None else names)
     topics = [name for name in wanted if name in context.topics and name not in context.deletions]
     led = context.leadership
-    partitions = [context.describe(tp, leadership=led.get(tp, NEVER_LED)) for tp in context.partitions(topics)]
+    tps = context.partitions(topics)
+    partitions = describe_all(context, tps, [led.get(tp, NEVER_LED) for tp in tps])
     partitions += describe_deletions(context, (name for name in wanted if name in context.deletions))
     waiting = tuple(WaitingReplica(*tp, broker_id) for tp, broker_id in that_wait(context) if tp.topic in wanted)
     return MetadataResponse(
@@ -58,7 +59,7 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
 def describe_cluster(context: ControllerContext) -> DescribeClusterResponse:
     """Return the brokers, and counts of topics and partitions and of their problems, without topics being deleted."""
     tps = [tp for tp in context.partitions() if tp.topic not in context.deletions]
-    judged = Counter(kind for tp in tps for kind in judge(context, tp))
+    judged = Counter(kind for kinds, n in Counter(judge_all(context, tps)).items() for kind in kinds for _ in range(n))
     led = Counter(leadership.leader for leadership in context.leadership.values())
     held = Counter(r for tp in tps for r in context.assignment(tp).replicas)
     new = sum(context.partition_phases.get(tp) is PartitionPhase.NEW for tp in tps)

@@ -40,6 +40,11 @@ def _key(context: ControllerContext, tp: TopicPartition) -> ReassignmentKey:
     return ReassignmentKey(tp.topic, tp.partition, context.reassigning[tp].czxid)
 
 
+def _going_on(context: ControllerContext, key: ReassignmentKey) -> TopicPartition | None:
+    tp = TopicPartition(key.topic, key.partition)
+    return tp if tp in context.reassigning and _key(context, tp) == key else None
+
+
 def _unknown(tp: TopicPartition) -> PartitionError:
     text = f"there is no partition {tp}, or its topic is being deleted: see `klamm topic list`"
     return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
@@ -52,11 +57,11 @@ def describe_reassignments(
 
     A completed reassignment is left out, even if its partition is being reassigned again.
     """
-    going_on = {_key(context, tp): tp for tp in sorted(context.reassigning)}
-    keys = going_on if wanted is None else [key for key in dict.fromkeys(wanted) if key in going_on]
+    tps = sorted(context.reassigning) if wanted is None else [_going_on(context, key) for key in dict.fromkeys(wanted)]
+    moving = [tp for tp in tps if tp is not None]
     known = MoveTracker()
-    known.follow(moves_of(context, [going_on[key] for key in keys]), now=0.0)
-    described = [describe_move(context, going_on[key]) for key in keys]
+    known.follow(moves_of(context, moving), now=0.0)
+    described = [describe_move(context, tp) for tp in moving]
     return DescribeReassignmentsResponse(
         tuple(replace(each, waits_for=waits_for(each, known.copies(each.tp, now=0.0))) for each in described)
     )

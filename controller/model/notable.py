@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from enum import Flag, auto
 from typing import Final
 
@@ -28,6 +29,21 @@ class Notable(Flag):
 
 
 KINDS: Final = (Notable.OFFLINE, Notable.UNDER_REPLICATED, Notable.UNDER_MIN_ISR, Notable.IMBALANCED)
+
+
+def judge_all(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Notable]:
+    """Return the conditions of each of many partitions, judged once for all that are alike."""
+    judged: dict[Hashable, Notable] = {}
+    found = []
+    for tp, phase in zip(tps, context.partition_phases.of_all(tps), strict=True):
+        state, assignment = context.leadership.get(tp), context.assignment(tp)
+        led = state and (state.leader, len(state.isr))
+        replicas = assignment.replicas, assignment.adding_replicas
+        key = phase, led, replicas, context.min_isr(tp.topic), tp.topic in context.deletions
+        if key not in judged:
+            judged[key] = judge(context, tp)
+        found.append(judged[key])
+    return found
 
 
 def judge(context: ControllerContext, tp: TopicPartition) -> Notable:

@@ -14,7 +14,7 @@ from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact
 from controller.model.known_topics import UNASSIGNED
-from controller.model.notable import KINDS, Notable, judge
+from controller.model.notable import KINDS, Notable, judge_all
 from transport.metadata import TopicPartition
 
 _ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved)
@@ -47,8 +47,9 @@ class PartitionCounts:
     def refresh(self) -> None:
         """Judge the noted partitions again by the current context."""
         changed, self._changed = self._changed, {}
-        for tp in changed:
-            now, before = judge(self.context, tp), self.notable.get(tp, Notable.NOTHING)
+        tps = list(changed)
+        for tp, now in zip(tps, judge_all(self.context, tps), strict=True):
+            before = self.notable.get(tp, Notable.NOTHING)
             if now == before:
                 continue
             for kind in KINDS:

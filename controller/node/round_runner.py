@@ -73,6 +73,10 @@ class RoundRunner:
         with paused_collector():
             return await self._run(rounds)
 
+    async def observe(self, rounds: Rounds[T]) -> T:
+        """Run rounds that only read, beside those of an event."""
+        return await self._run(rounds)
+
     async def _run(self, rounds: Rounds[T]) -> T:
         reply: object = None
         while True:

@@ -33,6 +33,7 @@ from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
+from controller.node.reads import Reads
 from controller.node.rollout_signals import RolloutSignals
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
@@ -96,6 +97,7 @@ class ControllerService:
     _candidacy: Candidacy = field(init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
     _requests: WaitingRequests = field(init=False)
+    _reads: Reads = field(init=False)
     _event_log: EventLog = field(init=False)
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
@@ -113,6 +115,7 @@ class ControllerService:
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
         self._requests = WaitingRequests(self._queue)
+        self._reads = Reads(self._requests.answer, lambda: self._office, self.host)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)
         self._signals = RolloutSignals(self._queue.tell)
@@ -170,8 +173,8 @@ class ControllerService:
         return self._queue.statistics()
 
     async def answer(self, request: messages.Request[object]) -> object:
-        """Answer a request through the queue. Raises ApiError (see `WaitingRequests`)."""
-        return await self._requests.answer(request)
+        """Answer a request (see `Reads`). Raises ApiError (see `WaitingRequests`)."""
+        return await self._reads.answer(request)
 
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
@@ -228,8 +231,7 @@ class ControllerService:
         self, request: messages.DescribeReassignmentsRequest
     ) -> messages.DescribeReassignmentsResponse:
         """Answer from the context, and add the log sizes that brokers report."""
-        described = await self.answer(request)
-        assert isinstance(described, messages.DescribeReassignmentsResponse)
+        described = await self._reads.describe_moves(request)
         return described if self._office is None else await self._office.progress.add_to(described)
 
     async def _run_queue(self) -> None:

@@ -1,0 +1,158 @@
+"""Reads are answered while an event takes long; whatever decides waits for its turn."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+import trio
+from attrs import frozen
+from trio.testing import MockClock
+
+from controller.events import PartitionModifications
+from controller.model.facts import LeadershipWritten, TopicWritten
+from controller.node import dispatch, reads
+from controller.node.office import Office
+from controller.node.reads import DESCRIBED_AT_ONCE, PATIENCE_SECONDS, Reads
+from controller.node.service import ControllerService
+from tests.controller.conftest import HOST, TP, Bench, bench, clock
+from tests.kit.service import Controllers, hang, until
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    DescribeClusterRequest,
+    DescribeReassignmentsRequest,
+    DescribeReassignmentsResponse,
+    ElectionType,
+    ElectLeadersRequest,
+    ListReassignmentsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    Request,
+)
+from transport.metadata import LeaderAndIsr, ReplicaAssignment
+from transport.store.formats import TopicZnode
+
+__all__ = ["bench", "clock"]  # fixtures
+
+READS = (DescribeClusterRequest(), DescribeReassignmentsRequest(), ListReassignmentsRequest(), MetadataRequest())
+
+
+@frozen
+class Turns:
+    """A queue in which something takes forever, and an office."""
+
+    office: Office
+
+    async def wait(self, request: Request[object]) -> object:  # noqa: ARG002
+        await trio.sleep_forever()
+
+
+@pytest.fixture
+def busy(bench: Bench) -> Reads:
+    """Return the answers of an office whose queue is held by an event."""
+
+    class OfBench:
+        is_loaded = True
+        context = bench.context
+        runner = bench.runner
+
+    turns = Turns(cast("Office", OfBench()))
+    return Reads(turns.wait, lambda: turns.office, HOST)
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("request_", READS, ids=lambda each: type(each).__name__)
+async def test_a_read_does_not_wait_for_an_event_that_takes_long(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, request_: Request[object]
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    began = trio.current_time()
+    with trio.fail_after(10):
+        await busy.answer(request_)
+    assert trio.current_time() - began == pytest.approx(PATIENCE_SECONDS)
+
+
+async def test_what_is_answered_is_what_has_been_applied(bench: Bench, busy: Reads, autojump_clock: MockClock) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    bench.context.apply(LeadershipWritten(TP, LeaderAndIsr(2, 1, (2, 3), 1, 1)))
+    with trio.fail_after(10):
+        answer = await busy.answer(MetadataRequest())
+    assert isinstance(answer, MetadataResponse)
+    assert [(state.leader, state.isr) for state in answer.partitions] == [(2, (2, 3))]
+
+
+async def test_whatever_decides_waits(bench: Bench, busy: Reads, autojump_clock: MockClock) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    with trio.move_on_after(100) as patience:
+        await busy.answer(ElectLeadersRequest(ElectionType.PREFERRED))
+    assert patience.cancelled_caught
+
+
+async def test_a_move_that_has_no_identity_yet_is_not_shown(
+    bench: Bench, busy: Reads, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    assignment = ReplicaAssignment((4, 1, 2, 3), (4,), (3,))
+    bench.context.apply(TopicWritten("orders", TopicZnode({0: assignment}, "id"), 1))
+    with trio.move_on_after(100) as patience:
+        await busy.answer(ListReassignmentsRequest())
+    assert patience.cancelled_caught
+
+
+async def test_what_cannot_be_answered_at_once_waits_for_its_turn(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    monkeypatch.setattr(bench.runner, "context", None)
+
+    def broken(*_: object) -> None:
+        raise KeyError(TP)
+
+    monkeypatch.setattr(dispatch, "rounds_for", broken)
+    with trio.move_on_after(100) as patience:
+        await busy.answer(MetadataRequest())
+    assert patience.cancelled_caught
+
+
+async def test_moves_are_described_a_few_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "DESCRIBED_AT_ONCE", 2)
+    assert DESCRIBED_AT_ONCE > 2
+    await bench.start(*[(1, 2, 3)] * 5)
+    for tp in bench.context.partitions():
+        await bench.move(tp, (4, 1, 2))
+    sizes = []
+
+    async def in_turn(request: Request[object]) -> object:
+        assert isinstance(request, DescribeReassignmentsRequest)
+        sizes.append(None if request.reassignments is None else len(request.reassignments))
+        return await bench.ask(request, DescribeReassignmentsResponse)
+
+    office = cast("Office", bench)
+    described = await Reads(in_turn, lambda: office, HOST).describe_moves(DescribeReassignmentsRequest())
+    assert sizes == [2, 2, 1]
+    assert described == await bench.ask(DescribeReassignmentsRequest(), DescribeReassignmentsResponse)
+    keys = [(move.topic, move.partition) for move in described.reassignments]
+    assert keys == sorted(bench.context.partitions())
+
+
+async def test_a_service_whose_event_hangs_tells_what_it_knows(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service: ControllerService = await controllers.start_active()
+    await until(lambda: service.readiness().is_ready)
+    await hang(service, monkeypatch, PartitionModifications("orders"))
+    with trio.fail_after(10):
+        assert isinstance(await service.answer(MetadataRequest()), MetadataResponse)
+
+
+async def test_a_standby_refuses_at_once(controllers: Controllers) -> None:
+    await controllers.start_active()
+    standby = await controllers.start(1002)
+    with pytest.raises(ApiError) as refusal:
+        await standby.answer(MetadataRequest())
+    assert refusal.value.code is ErrorCode.NOT_CONTROLLER
