@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from attrs import evolve
@@ -10,8 +10,8 @@ from attrs import evolve
 from controller.handlers import deletion, kafka_brokers, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
-from controller.model.descriptions import describe_deletions
-from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
+from controller.model.descriptions import describe_all, describe_deletions
+from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasOfBrokerMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import (
     Publication,
@@ -123,18 +123,29 @@ def brokers_started(
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     # A broker that only lost its session may have missed the deletion of a topic.
     every_topic = yield from all_topics(context)
-    states = {tp: context.describe(tp) for tp in context.leadership}
+    states = dict(zip(context.leadership, _describe_led(context), strict=True))
     everything = (*states.values(), *describe_deletions(context))
-    back = tuple(states[tp] for tp in context.partitions_on(ids) if tp in states)
+    here = context.partitions_on(ids)
+    back = tuple(states[tp] for tp in here if tp in states)
     yield from change("metadata", [Step(publications=_introductions(context, ids, back, everything, every_topic))])
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, ids)
-    told = [resend(context, tp, states.get(tp), ids, empty) for tp in context.partitions_on(ids)]
-    yield from change("resend", told)
+    told = tuple(orders_of_all(context, back, ids, empty))
+    yield from change("resend", [Step(tuple(here), (), tuple(_online(context, ids)), told)] if here else [])
     yield from leadership.bring_online(context)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)
     yield from deletion.resume(context, ids)
+
+
+def _describe_led(context: ControllerContext) -> list[PartitionState]:
+    return describe_all(context, context.leadership, context.leadership.values())
+
+
+def _online(context: ControllerContext, ids: Sequence[int]) -> Iterator[ReplicasOfBrokerMoved]:
+    for id_ in ids:
+        begun = context.replica_phases.those_on(id_, context.partitions_on([id_]))
+        yield ReplicasOfBrokerMoved(id_, begun, ReplicaPhase.ONLINE)
 
 
 def _introductions(
@@ -164,13 +175,14 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
         return
     log.info("sending a broker its orders again", broker=broker_id)
     every_topic = yield from all_topics(context)
-    everything = (*map(context.describe, context.leadership), *describe_deletions(context))
+    states = _describe_led(context)
+    everything = (*states, *describe_deletions(context))
     told = TellMetadata((broker_id,), everything, context.live_brokers(), every_topic)
     yield from change("metadata", [Step(publications=(told,))])
     if context.config.kafka:
-        led = [tp for tp in context.partitions_on([broker_id]) if tp in context.leadership]
-        again = {tp: orders(context, tp, context.describe(tp), [broker_id], ()) for tp in led}
-        yield from change("resend", [Step((tp,), publications=told) for tp, told in again.items()])
+        held = [state for state in states if broker_id in state.replicas]
+        again = tuple(orders_of_all(context, held, [broker_id], ()))
+        yield from change("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
 
 
 def resend_deletions(
@@ -184,22 +196,6 @@ def resend_deletions(
     left = tuple(state for state in gone if state.tp not in context.leadership)
     if broker is not None and broker.epoch == broker_epoch and left:
         yield from change("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
-
-
-def resend(
-    context: ControllerContext,
-    tp: TopicPartition,
-    state: PartitionState | None,
-    ids: Collection[int],
-    empty: Collection[int],
-) -> Step:
-    """Return the step that brings the replicas of a partition on `ids` Online and sends them their orders.
-
-    `state` is the context's description of the partition, None if it has no leadership; see `orders`.
-    """
-    here = tuple(r for r in context.assignment(tp).replicas if r in ids)
-    moved = (ReplicasMoved(tp, context.existing(tp, here), ReplicaPhase.ONLINE),)
-    return Step(facts=moved) if state is None else Step((tp,), (), moved, orders(context, tp, state, ids, empty))
 
 
 def orders(
