@@ -17,6 +17,7 @@ import trio
 from attrs import frozen
 
 from klamm.cli.demo.task_cluster import task_cluster
+from klamm.cli.rollout.adapting import FIRST
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
 from tests.kafka.scripted_nodes import scripted_nodes
@@ -195,6 +196,20 @@ async def test_limits_and_throttle_are_changed_while_it_runs(place: Place) -> No
     assert (await place.rollout("abort")).startswith("rollout: aborted: 2 pending, 2 done\n")
     names = {row["name"] for row in json.loads(await place.klamm(*words)) if row["value"]}
     assert "follower.replication.throttled.replicas" not in names
+
+
+async def test_a_throttle_that_adapts_begins_low_and_is_lifted(place: Place) -> None:
+    await register_deaf_broker(place.store, DEAF)
+    await place.create(*[START] * 2)
+    place.planned([1, DEAF], [1, DEAF])
+    words = ("config", "describe", "--entity-type", "brokers", "--entity-name", "1", "-o", "json")
+    async with place.running("--throttle", "auto"):
+        await place.until("begun", 1)
+        rates = {row["name"]: row["value"] for row in json.loads(await place.klamm(*words))}
+        assert rates["leader.replication.throttled.rate"] == str(FIRST)
+        await place.rollout("abort")
+    rates = {row["name"]: row["value"] for row in json.loads(await place.klamm(*words))}
+    assert rates["leader.replication.throttled.rate"] != str(FIRST)
 
 
 async def test_it_does_not_begin_while_others_move_and_is_not_the_second_of_its_kind(place: Place) -> None:

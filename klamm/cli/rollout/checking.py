@@ -137,7 +137,7 @@ def _shortage(short: Shortage) -> str:
 def tell_forecast(moves: Collection[Move], states: Mapping[TopicPartition, PartitionState], options: Options) -> None:
     """Say what moves need: bytes, windows, and the time at the throttle."""
     leaders = {tp: state.leader for tp, state in states.items()}
-    found = forecast(moves, leaders, options.limits, options.throttle)
+    found = forecast(moves, leaders, options.limits, None if options.adapts else options.throttle)
     unknown = sum(move.size == UNKNOWN and bool(move.adding) for move in moves)
     parts = [f"{len(moves):,} moves, {size(found.bytes)} to copy"]
     if unknown:

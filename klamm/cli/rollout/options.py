@@ -14,9 +14,11 @@ from attrs import evolve, frozen
 from controller.rollout.choosing import Limits
 from klamm.cli.names import COUNT, RATE
 from klamm.cli.reassignment.throttling import throttle_option
+from klamm.cli.rollout.adapting import FIRST
 from klamm.cli.running import with_options
 
 _DEFAULTS: Final = Limits()
+AUTO: Final = "auto"
 _LIMITS: Final = ("into", "out_of", "leaders", "in_all", "bytes")
 
 
@@ -34,11 +36,25 @@ class Options:
     elects: bool
     dry_run: bool
     replan: bool = False
+    adapts: bool = False
+    """Whether the throttle is changed by how brokers do; `throttle` is then the first one."""
 
     def changed(self, entry: Mapping[str, Any]) -> Options:
         """Return the options with what `klamm rollout set` has changed."""
         limits = {name: entry[name] for name in _LIMITS if name in entry}
-        return evolve(self, limits=evolve(self.limits, **limits), throttle=entry.get("throttle", self.throttle))
+        adapts = self.adapts and "throttle" not in entry
+        throttle = entry.get("throttle", self.throttle)
+        return evolve(self, limits=evolve(self.limits, **limits), throttle=throttle, adapts=adapts)
+
+
+class RateOrAuto(click.ParamType[int | str]):
+    """A rate in bytes per second, or AUTO."""
+
+    name = "rate"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the rate, or AUTO."""
+        return value if value == AUTO else RATE.convert(value, param, ctx)
 
 
 def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -67,7 +83,13 @@ _OPTIONS: Final = (
     _limit("--leaders-per-broker", _DEFAULTS.leaders, _LEADERS),
     _limit("--in-flight", _DEFAULTS.in_all, _ALL),
     _bytes_option,
-    throttle_option,
+    click.option(
+        "--throttle",
+        type=RateOrAuto(),
+        metavar="BYTES_PER_SECOND",
+        help="The most that each broker may send and fetch for the moves, lifted when they are over; or auto: as much "
+        "as leaves brokers quick to answer and other replicas in sync, only for `run`.",
+    ),
     click.option(
         "--pause-file",
         type=click.Path(path_type=Path),
@@ -136,7 +158,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         leaders_per_broker: int,
         in_flight: int,
         bytes_in_flight: int | None,
-        throttle: int | None,
+        throttle: int | str | None,
         pause_file: Path | None,
         go_url: str | None,
         ignore_min_isr: bool,
@@ -153,7 +175,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         limits = Limits(in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
         options = Options(
             limits,
-            throttle,
+            FIRST if isinstance(throttle, str) else throttle,
             pause_file,
             go_url,
             ignore_min_isr=ignore_min_isr,
@@ -162,6 +184,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
             elects=not no_elect,
             dry_run=dry_run,
             replan=replan,
+            adapts=throttle == AUTO,
         )
         command(options=options, **more)
 

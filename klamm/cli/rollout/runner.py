@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
@@ -23,6 +23,7 @@ from controller.rollout.forecast import TimeLeft
 from controller.rollout.judging import Course, judge
 from controller.rollout.moves import Move
 from controller.rollout.states import BACK, FORTH, Happening, HeldBy, MoveState, Phase
+from klamm.cli.rollout.adapting import Adapting
 from klamm.cli.rollout.brakes import Brakes
 from klamm.cli.rollout.ending import cancel, elect
 from klamm.cli.rollout.history import History
@@ -65,6 +66,7 @@ class Runner:
     _work: Work = field(init=False)
     _around: Surroundings = field(init=False)
     _time_left: TimeLeft = field(factory=TimeLeft)
+    _adapting: Adapting = field(factory=Adapting)
     _running_seconds: float = 0.0
     _last_step: float | None = None
     _refusals: defaultdict[TopicPartition, int] = field(factory=lambda: defaultdict(int))
@@ -213,6 +215,18 @@ class Runner:
             self._judge(await self._states_of(waiting), waiting)
         await self._around.look_at_room(self._work.receivers, self._work.in_flight)
         self._note_hold(self._around.hold)
+        if self.options.adapts:
+            await self._adapt()
+
+    async def _adapt(self) -> None:
+        """Change the throttle by how the brokers do that copy; the next step gives it to them."""
+        flying = self._work.in_flight
+        copying = {broker for move in flying for broker in (*move.before, *move.after)} & self._around.live
+        others = self._around.lagging - {move.tp for move in flying}
+        said = await self._adapting.look(self.admin, copying, others, self._time_left.rate)
+        if said is not None:
+            self.display.say(said)
+        self.options = evolve(self.options, throttle=self._adapting.rate)
 
     def _note_hold(self, hold: Hold | None) -> None:
         """Put a brake that acts, or lets go, into the journal."""

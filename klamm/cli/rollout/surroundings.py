@@ -32,6 +32,9 @@ class Surroundings:
     hold: Hold | None = None
     """Why nothing begins for now, but for the operator's own holds."""
 
+    lagging: frozenset[TopicPartition] = frozenset()
+    """The partitions that lack replicas although the brokers of these are alive."""
+
     _found: MetadataResponse | None = None
     _standing: Standing = field(factory=Standing)
     _next_look: float = float("-inf")
@@ -85,6 +88,7 @@ class Surroundings:
     def _see(self, found: MetadataResponse) -> None:
         states: Mapping[TopicPartition, PartitionState] = {state.tp: state for state in found.partitions}
         self.live = frozenset(broker.id for broker in found.brokers)
+        self.lagging = frozenset(tp for tp, state in states.items() if _lags(state, self.live))
         named = {broker for move in self.moves for broker in (*move.before, *move.after)}
         self._standing = evolve(
             self._standing,
@@ -93,3 +97,7 @@ class Surroundings:
             dead=named - self.live,
             urgent={tp for tp, state in states.items() if state.is_under_replicated},
         )
+
+
+def _lags(state: PartitionState, live: frozenset[int]) -> bool:
+    return state.is_under_replicated and set(state.origin_replicas) <= live
