@@ -56,8 +56,11 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     begin = choice.begin[:BEGUN_AT_ONCE]
     held = rollout_brakes.brake_of(context, rollout) is not None
     yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, choice.waits, is_held=held),))])
-    begun = yield from _begin(context, rollout, [places[move] for move in begin])
-    return len(begun) == len(choice.begin)
+    chosen = [places[move] for move in begin]
+    begun = yield from _begin(context, rollout, chosen)
+    # If no mark could be written, trying again at once would be in vain.
+    is_in_vain = all(part.state(number) is part.direction.pending for part, number in chosen)
+    return is_in_vain or len(begun) == len(choice.begin)
 
 
 def _candidates(context: ControllerContext, rollout: Rollout) -> Places:

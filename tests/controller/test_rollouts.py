@@ -38,6 +38,7 @@ from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.limits import LEAST_MAX_BUFFER
 from transport.store.protocol import Create, Delete, Set
+from transport.store.tree import Access
 
 ORIGIN, TARGET = (1, 2), (3, 2)
 
@@ -473,3 +474,17 @@ async def test_a_move_waits_until_its_broker_has_room(operator: Operator) -> Non
     await operator.catch_up(2, 3)
     assert operator.in_flight() == [4]
     assert (await operator.describe()).waits == (("broker 3 has room for 50 bytes, and it needs 100", 1),)
+
+
+async def test_marks_that_cannot_be_written_do_not_keep_the_queue_busy(operator: Operator) -> None:
+    await operator.bench.store.multi(
+        [Create(paths.ROLLOUTS), Create(paths.rollout("monday")), Create(f"{paths.rollout('monday')}/marks")]
+    )
+    await operator.bench.store.multi([Create(paths.rollout_plans("monday"))])
+    operator.bench.seen.zookeeper.tree.allow(f"{paths.rollout('monday')}/marks", Access.READ)
+    with capture_logs() as logs:
+        await operator.start(3)
+    assert operator.in_flight() == []
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == [
+        "set aside: the store will never accept this"
+    ]
