@@ -134,7 +134,9 @@ _MOVES: Final = (
 
 
 def _moves(reading: Reading) -> Table:
-    rows = tuple(_move(move) for move in sorted(reading.moves, key=lambda move: move.tp))
+    # What is stalled comes first.
+    moves = sorted(reading.moves, key=lambda move: (move.stalled_since_ms == UNKNOWN, move.tp))
+    rows = tuple(map(_move, moves))
     return Table("Moves", _MOVES, rows, "no move is in flight")
 
 
@@ -249,7 +251,7 @@ _ROLLOUTS: Final = (
 )
 _OVER: Final = (MoveState.DONE, MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.BACK)
 _ODD: Final = (MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED)
-_NONE_GIVEN: Final = "no rollout is known: name the folder of its plan, as in `klamm top plan/`"
+_NONE_GIVEN: Final = "no rollout: one that runs outside the controller is shown if its plan is named: klamm top PLAN"
 
 
 def _rollouts(rollouts: Sequence[Rollout]) -> Table:
@@ -263,12 +265,14 @@ def _rollout(one: Rollout) -> Row:
     counts, is_over = Counter(one.counts), one.state.is_over
     over, odd = sum(counts[state] for state in _OVER), sum(counts[state] for state in _ODD)
     share = over / one.total if one.total else 0.0
+    behind = 0 if is_over else one.others.get("queued_behind", 0)
+    state = "in the queue" if behind else str(one.state)
     told = {} if is_over else one.progress
     left, speed, seconds = (told.get(name) for name in ("bytes_left", "bytes_per_second", "seconds_left"))
     runner = "" if is_over else one.carried_out_by
     cells = (
         Cell(one.name, one.name),
-        Cell(str(one.state), str(one.state), Tone.WARNING if one.state.is_paused else Tone.PLAIN),
+        Cell(state, state, Tone.WARNING if one.state.is_paused else Tone.PLAIN),
         _number(counts[MoveState.DONE]),
         _number(one.total),
         _few(counts[MoveState.IN_FLIGHT] + counts[MoveState.GOING_BACK]),
@@ -279,7 +283,8 @@ def _rollout(one: Rollout) -> Row:
         _NOTHING if seconds is None else Cell(duration(seconds * 1000), seconds),
         Cell(runner, runner) if runner else Cell("-" if is_over else "nobody", ""),
     )
-    return Row(one.name, cells, "; ".join([f"{one.name}: {one.line}", *_waits(told)]))
+    place = [f"behind {many(behind, 'other')}"] if behind else []
+    return Row(one.name, cells, "; ".join([f"{one.name}: {one.line}", *place, *_waits(told)]))
 
 
 def _waits(progress: Mapping[str, Any]) -> Iterator[str]:

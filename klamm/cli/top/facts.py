@@ -102,8 +102,7 @@ class Count:
 def counts(reading: Reading) -> list[Count]:
     """Return what there is, and how much of it is at risk."""
     cluster = reading.cluster
-    things = ((len(cluster.brokers), "broker"), (cluster.topics, "topic"), (cluster.partitions, "partition"))
-    found = [Count(many(number, noun)) for number, noun in things]
+    found = [Count(many(len(cluster.brokers), "broker")), Count(many(cluster.partitions, "partition"))]
     worries = list(_worries(reading))
     found += worries or [Count("nothing at risk", Tone.GOOD)]
     if cluster.under_min_isr == UNKNOWN:

@@ -32,8 +32,15 @@ class Look:
 
     at_ms: int
     reading: Reading | None = None
-    rollouts: tuple[Rollout, ...] = ()
+    plans: tuple[Rollout, ...] = ()
+    """The rollouts of the plans that are followed."""
+
     trouble: str = ""
+
+    @property
+    def rollouts(self) -> tuple[Rollout, ...]:
+        """All rollouts."""
+        return (*(self.reading.rollouts if self.reading else ()), *self.plans)
 
 
 @define

@@ -119,7 +119,7 @@ class Grid(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Return a line of the screen: the names of the columns, and below them the rows that are scrolled to."""
         if y == 0:
-            return self._strip([Segment(head(self._table, self._places, self._order), _HEAD)], _HEAD)
+            return self._strip([Segment(head(self._table, self._places, self._order).ljust(self._room), _HEAD)])
         number = y - 1 + self.scroll_offset.y
         if number < len(self._table.rows):
             return self._row(number)

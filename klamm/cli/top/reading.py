@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from msgspec.structs import replace
 
 from controller.admin.active_controller import ClusterUnreachable
@@ -23,6 +23,8 @@ from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.reassignments import ReassignmentDescriptions
 from klamm.cli.connect import Cluster
+from klamm.cli.rollout.described import report_of
+from klamm.cli.rollout.report import Report
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -34,7 +36,7 @@ from transport.messages import (
     PartitionState,
     ReassignmentDescription,
 )
-from transport.wire import WireError
+from transport.wire import UnsupportedApi, WireError
 
 if TYPE_CHECKING:
     from controller.admin.kafka_admin import KafkaAdmin
@@ -57,6 +59,8 @@ class Reading:
     eta_ms: int = UNKNOWN
     partitions: tuple[PartitionState, ...] = ()
     least: Least = field(factory=dict)
+    rollouts: tuple[Report, ...] = ()
+    """Those that the controller carries out."""
 
 
 class Reader(Protocol):
@@ -128,22 +132,33 @@ async def _least_isrs(admin: ClusterAdmin, topics: Collection[str]) -> Least:
     }
 
 
-@frozen
+@define
 class OwnReader:
     """Reads a cluster whose controller is ours."""
 
     _admin: AdminClient
     _settings: Settings
+    _has_rollouts: bool = True
+    """False under a controller of an earlier release, which carries out none."""
 
     async def look(self) -> Reading:
-        """Return the cluster as the controller tells it, in one question if nothing moves and nothing is at risk."""
+        """Return the cluster as the controller tells it, in two questions if nothing moves and nothing is at risk."""
         cluster = await self._admin.describe_cluster()
         moves = await self._admin.describe_reassignments() if cluster.being_reassigned else _NO_MOVES
         partitions: tuple[PartitionState, ...] = ()
         if cluster.offline or cluster.under_replicated or cluster.under_min_isr:
             partitions = (await self._admin.read_metadata()).partitions
         least = await self._settings.of({state.topic for state in partitions})
-        return _reading(cluster, moves, partitions, least)
+        return evolve(_reading(cluster, moves, partitions, least), rollouts=await self._rollouts())
+
+    async def _rollouts(self) -> tuple[Report, ...]:
+        if not self._has_rollouts:
+            return ()
+        try:
+            return tuple(map(report_of, await self._admin.describe_rollouts()))
+        except UnsupportedApi:
+            self._has_rollouts = False
+            return ()
 
 
 @frozen

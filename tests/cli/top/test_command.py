@@ -25,7 +25,7 @@ async def test_once_prints_all_tables_that_have_rows(
     said = await klamm("top", str(plan), "--once")
     lines = said.splitlines()
     assert lines[0].startswith(f"{klamm.bootstrap}, controller 1")
-    assert lines[1:3] == ["6 brokers, 1 topic, 2 partitions, nothing at risk", "nothing moves"]
+    assert lines[1:3] == ["6 brokers, 2 partitions, nothing at risk", "nothing moves"]
     assert [line for line in lines if line in {"Brokers", "Moves", "At risk", "Rollouts"}] == ["Brokers", "Rollouts"]
     assert [(line.split()[0], *line.split()[2:4]) for line in lines[7:13]] == [(b, "-", "live") for b in "123456"]
     assert lines[-1].split() == [str(plan), "not", "begun", *"--------"]
@@ -78,9 +78,9 @@ async def test_the_screen_shows_what_changes(tmp_path: Path) -> None:
         bootstrap = await bootstrap_of(cluster.store)
         klamm = Shell(bootstrap)
         with on_terminal("top", "--bootstrap-server", bootstrap, "--interval", "0.2") as terminal:
-            await trio.to_thread.run_sync(terminal.read_until, b"0 topics")
+            await trio.to_thread.run_sync(terminal.read_until, b"0 partitions")
             await klamm("topic", "create", "orders", "--replica-assignment", "1:2")
-            await trio.to_thread.run_sync(terminal.read_until, b"1 partition")
+            await trio.to_thread.run_sync(terminal.read_until, b"1 partition ")
             terminal.press(CTRL_C)
             code = await trio.to_thread.run_sync(terminal.end)
     assert code in {0, 130}

@@ -15,12 +15,14 @@ from trio.testing import MockClock
 from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.reassignments import ReassignmentDescriptions
 from klamm.cli.connect import Cluster
+from klamm.cli.rollout.report import Report
 from klamm.cli.top.following import Following, Look
 from klamm.cli.top.reading import OwnReader, Reader, Reading, Settings
-from tests.cli.top.readings import busy, cluster, counted
-from transport.messages import DescribeClusterResponse, MetadataResponse
+from tests.cli.top.readings import busy, cluster, counted, look, rollout
+from transport.messages import DescribeClusterResponse, MetadataResponse, RolloutDescription, RolloutSettings
 from transport.network import TcpNetwork
 from transport.store.protocol import SessionExpired
+from transport.wire import UnsupportedApi
 
 CLUSTER: Final = Cluster("127.0.0.1:1", None, 30, TcpNetwork())
 CALM: Final = Reading(cluster())
@@ -109,6 +111,7 @@ class Counted:
 
     cluster: DescribeClusterResponse
     asked: Counter[str] = field(factory=Counter)
+    rollouts: tuple[RolloutDescription, ...] = ()
 
     async def describe_cluster(self) -> DescribeClusterResponse:
         self.asked["cluster"] += 1
@@ -117,6 +120,12 @@ class Counted:
     async def describe_reassignments(self) -> ReassignmentDescriptions:
         self.asked["moves"] += 1
         return ReassignmentDescriptions({})
+
+    async def describe_rollouts(self) -> tuple[RolloutDescription, ...]:
+        self.asked["rollouts"] += 1
+        if not self.rollouts:
+            raise UnsupportedApi("it has none")
+        return self.rollouts
 
     async def read_metadata(self) -> MetadataResponse:
         self.asked["partitions"] += 1
@@ -140,19 +149,31 @@ async def asked(counts: dict[str, int], looks: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        ({}, {"cluster": 31}),
-        ({"being_reassigned": 1}, {"cluster": 31, "moves": 31}),
-        ({"under_replicated": 1}, {"cluster": 31, "partitions": 31, "settings": 2}),
-        ({"offline": 1}, {"cluster": 31, "partitions": 31, "settings": 2}),
+        ({}, {"cluster": 31, "rollouts": 1}),
+        ({"being_reassigned": 1}, {"cluster": 31, "moves": 31, "rollouts": 1}),
+        ({"under_replicated": 1}, {"cluster": 31, "partitions": 31, "settings": 2, "rollouts": 1}),
+        ({"offline": 1}, {"cluster": 31, "partitions": 31, "settings": 2, "rollouts": 1}),
     ],
     ids=["at rest", "moving", "at risk", "offline"],
 )
-async def test_a_controller_is_asked_for_no_more_than_there_is(
+async def test_a_controller_is_asked_for_no_more_than_there_is_and_once_for_what_it_does_not_have(
     counts: dict[str, int],
     expected: dict[str, int],
     autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     assert await asked(counts, 31) == expected
+
+
+async def test_rollouts_of_the_controller_come_before_those_of_plans(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    counts = (("done", 3), ("pending", 4))
+    told = RolloutDescription("big", "d", "running", (), "", 0, RolloutSettings(), 0, "me", 7, counts)
+    reading = await OwnReader(cast("Any", Counted(cluster(), rollouts=(told,))), Settings(no_settings)).look()
+    shown = look(reading, rollout(done=1)).rollouts
+    assert [(one.name, one.total) for one in shown if isinstance(one, Report)] == [("big", 7), ("plan", 1)]
+
+
+async def no_settings(_: Collection[str]) -> dict[str, int]:
+    return {}
 
 
 async def test_settings_are_asked_for_again_for_a_new_topic(autojump_clock: MockClock) -> None:  # noqa: ARG001

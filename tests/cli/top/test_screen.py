@@ -96,7 +96,7 @@ def test_the_summary_and_the_table_of_brokers_come_first() -> None:
     async def script(shown: Shown) -> None:
         lines = [line.rstrip() for line in shown.lines]
         assert lines[0].startswith("klamm top  kafka1:9092  controller 1001, epoch 7  ")
-        assert lines[1] == "3 brokers  1 topic  4 partitions  1 offline  2 under min ISR  2 under-replicated"
+        assert lines[1] == "3 brokers  4 partitions  1 offline  2 under min ISR  2 under-replicated"
         assert lines[2] == "1 move in flight, 40.0 MB of 100.0 MB, 2.0 MB/s, 30 s left"
         assert lines[3] == " 1 Brokers 4   2 Moves 1   3 At risk 2   4 Rollouts 0"
         assert shown.keys == ["1", "2", "3", "4"]

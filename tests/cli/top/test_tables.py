@@ -51,8 +51,9 @@ def test_a_move_has_its_bytes_and_what_it_waits_for() -> None:
     ]
 
 
-def test_a_stalled_move_says_so_and_comes_first_when_sorted_by_what_it_waits_for() -> None:
+def test_a_stalled_move_says_so_and_comes_first_also_when_sorted_by_what_it_waits_for() -> None:
     _, moves, *_ = tables(evolve(busy(), moves=(move(1), move(2, waits_for="zeus", stalled_ms=5_000))))
+    assert [row[0] for row in texts(moves)] == ["orders-2", "orders-1"]
     arranged = moves.arranged(Order(len(moves.columns) - 1))
     assert [row[-1] for row in texts(arranged)] == ["stalled: zeus", "broker 3 to join the ISR"]
     assert "stalled since " in arranged.rows[0].detail
@@ -107,6 +108,12 @@ def test_a_rollout_has_its_counts_and_tells_what_it_waits_for() -> None:
     assert found.rows[0].detail.endswith("30 s left; 3 wait: broker 2 has 3 moves in flight")
 
 
+def test_a_rollout_in_the_queue_says_behind_how_many() -> None:
+    *_, found = tables(busy(), [evolve(rollout(pending=2), others={"queued_behind": 2})])
+    assert texts(found)[0][1] == "in the queue"
+    assert "; behind 2 others" in found.rows[0].detail
+
+
 def test_a_rollout_that_is_over_has_nobody_and_nothing_left() -> None:
     over = RolloutState().after(Happening.FINISHED)
     *_, found = tables(busy(), [rollout(over, done=2)])
@@ -117,9 +124,9 @@ def test_a_rollout_that_is_over_has_nobody_and_nothing_left() -> None:
 
 def test_counts_name_only_what_is_at_risk() -> None:
     assert [one.text for one in counts(busy())] == [
-        "3 brokers", "1 topic", "4 partitions", "1 offline", "2 under min ISR", "2 under-replicated",
+        "3 brokers", "4 partitions", "1 offline", "2 under min ISR", "2 under-replicated",
     ]  # fmt: skip
-    assert [one.text for one in counts(Reading(cluster()))][3:] == ["nothing at risk"]
+    assert [one.text for one in counts(Reading(cluster()))][2:] == ["nothing at risk"]
     assert [one.text for one in counts(Reading(counted({"under_min_isr": UNKNOWN})))][-1] == "min ISR unknown"
 
 
