@@ -206,7 +206,7 @@ async def watch(scene: Scene) -> bool:
     await scene.shell("reassignment", "cancel", *file)
     assert "1 under min ISR" in lines[1]
     assert [line.split()[:5] for line in lines if line.startswith("few-")] == [["few-0", "under", "min", "ISR", "3"]]
-    assert lines[2].startswith("1 move in flight, ")
+    assert lines[2].startswith("1 move in flight")
     brokers = {line.split()[0]: line.split() for line in lines if line.split()[3:4] == ["live"]}
     moves = [line.split()[:3] for line in lines if line.startswith("orders-")]
     assert moves == [["orders-4", "2", "3"]]

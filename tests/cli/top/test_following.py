@@ -16,10 +16,11 @@ from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.reassignments import ReassignmentDescriptions
 from klamm.cli.connect import Cluster
 from klamm.cli.rollout.report import Report
+from klamm.cli.top.facts import Risk, at_risk
 from klamm.cli.top.following import Following, Look
-from klamm.cli.top.reading import OwnReader, Reader, Reading, Settings
+from klamm.cli.top.reading import OwnReader, Reader, Reading, Settings, ZnodeReader
 from tests.cli.top.readings import busy, cluster, counted, look, rollout
-from transport.messages import DescribeClusterResponse, MetadataResponse, RolloutDescription, RolloutSettings
+from transport.messages import UNKNOWN, DescribeClusterResponse, MetadataResponse, RolloutDescription, RolloutSettings
 from transport.network import TcpNetwork
 from transport.store.protocol import SessionExpired
 from transport.wire import UnsupportedApi
@@ -129,7 +130,8 @@ class Counted:
 
     async def read_metadata(self) -> MetadataResponse:
         self.asked["partitions"] += 1
-        return MetadataResponse(None, 7, (), busy().partitions)
+        brokers = tuple(broker.endpoint for broker in self.cluster.brokers)
+        return MetadataResponse(None, 7, brokers, busy().partitions)
 
 
 async def asked(counts: dict[str, int], looks: int) -> dict[str, int]:
@@ -170,6 +172,14 @@ async def test_rollouts_of_the_controller_come_before_those_of_plans(autojump_cl
     reading = await OwnReader(cast("Any", Counted(cluster(), rollouts=(told,))), Settings(no_settings)).look()
     shown = look(reading, rollout(done=1)).rollouts
     assert [(one.name, one.total) for one in shown if isinstance(one, Report)] == [("big", 7), ("plan", 1)]
+
+
+async def test_of_znodes_partitions_are_counted_and_min_isrs_are_unknown() -> None:
+    admin = Counted(cluster())
+    reading = await ZnodeReader(cast("Any", admin)).look()
+    assert dict(admin.asked) == {"partitions": 1, "moves": 1}
+    assert (reading.cluster.partitions, reading.cluster.under_min_isr) == (4, UNKNOWN)
+    assert [str(one.state.tp) for one in at_risk(reading) if one.risk is Risk.OFFLINE] == ["orders-2"]
 
 
 async def no_settings(_: Collection[str]) -> dict[str, int]:
