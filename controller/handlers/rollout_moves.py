@@ -56,11 +56,17 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     begin = choice.begin[:BEGUN_AT_ONCE]
     held = rollout_brakes.brake_of(context, rollout) is not None
     yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, choice.waits, is_held=held),))])
-    chosen = [places[move] for move in begin]
+    # A partition that is gone has no leader to wait for.
+    gone = [place for move, place in places.items() if move.tp in choice.waits and _is_gone(context, *place)]
+    chosen = [*(places[move] for move in begin), *gone]
     begun = yield from _begin(context, rollout, chosen)
     # If no mark could be written, trying again at once would be in vain.
     is_in_vain = all(part.state(number) is part.direction.pending for part, number in chosen)
     return is_in_vain or len(begun) == len(choice.begin)
+
+
+def _is_gone(context: ControllerContext, part: Part, number: int) -> bool:
+    return judged(context, part, number).course is Course.FAILED
 
 
 def _candidates(context: ControllerContext, rollout: Rollout) -> Places:
