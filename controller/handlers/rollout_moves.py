@@ -62,7 +62,7 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     begun = yield from _begin(context, rollout, chosen)
     # If no mark could be written, trying again at once would be in vain.
     is_in_vain = all(part.state(number) is part.direction.pending for part, number in chosen)
-    return is_in_vain or len(begun) == len(choice.begin)
+    return is_in_vain or (len(begun) == len(choice.begin) and not gone)
 
 
 def _is_gone(context: ControllerContext, part: Part, number: int) -> bool:
