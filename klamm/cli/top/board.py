@@ -18,6 +18,8 @@ from klamm.cli.units import duration, moment, rate, size
 from transport.messages import UNKNOWN, UNTHROTTLED, DescribedBroker, ReassignmentDescription, ReplicaProgress
 
 BAR_CELLS: Final = 20
+MOST_AT_RISK: Final = 10_000
+"""The partitions at risk that are listed, the worst first: more than anybody reads. All are counted above."""
 
 _NOTHING: Final = Cell("-")
 _NAME: Final = 14
@@ -212,7 +214,7 @@ _RISKS: Final = (
 
 
 def _risks(risks: Sequence[AtRisk]) -> Table:
-    return Table("At risk", _RISKS, tuple(map(_risk, risks)), "no partition is at risk")
+    return Table("At risk", _RISKS, tuple(map(_risk, risks[:MOST_AT_RISK])), "no partition is at risk")
 
 
 def _risk(one: AtRisk) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import NamedTuple
 
 from attrs import frozen
 
@@ -30,8 +31,7 @@ class Risk(IntEnum):
         return {Risk.OFFLINE: "offline", Risk.UNDER_MIN_ISR: "under min ISR"}.get(self, "under-replicated")
 
 
-@frozen
-class AtRisk:
+class AtRisk(NamedTuple):
     """A partition at risk. `missing` are the replicas of which no live broker has all records."""
 
     state: PartitionState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
@@ -23,8 +23,7 @@ class Tone(Enum):
     BAD = "bad"
 
 
-@frozen
-class Cell:
+class Cell(NamedTuple):
     """A text, and the value that it is sorted by; None for one that is unknown and comes last in any order."""
 
     text: str
@@ -43,8 +42,7 @@ class Column:
     """The width below which the column is not cut; 0 if it is never cut."""
 
 
-@frozen
-class Row:
+class Row(NamedTuple):
     """A row, its identity across looks, and what is told of it when it is selected."""
 
     id: Hashable

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from controller.rollout.states import Happening, RolloutState
-from klamm.cli.top.board import BAR_CELLS, tables
+from klamm.cli.top.board import BAR_CELLS, MOST_AT_RISK, tables
 from klamm.cli.top.facts import at_risk, counts, moving
 from klamm.cli.top.reading import Reading
 from klamm.cli.top.rollouts import Untold
@@ -65,6 +65,14 @@ def test_partitions_at_risk_are_there_the_worst_first() -> None:
         ["orders-2", "offline", "none", "4", "4", "1", "4"],
         ["orders-1", "under-replicated", "2", "4,2", "2", "1", "4"],
     ]
+
+
+def test_only_the_worst_are_listed_and_all_are_counted_by_broker() -> None:
+    states = [partition(number, (4, 2), (2,), 2) for number in range(MOST_AT_RISK + 5)]
+    states += [partition(len(states), (4,), (4,), -1)]
+    brokers, _, risks, _ = tables(evolve(busy(), partitions=tuple(states), least={}))
+    assert (len(risks.rows), risks.rows[0].cells[1].text) == (MOST_AT_RISK, "offline")
+    assert texts(brokers)[3][6] == f"{MOST_AT_RISK + 6:,}"
 
 
 @pytest.mark.parametrize(
