@@ -12,6 +12,7 @@ from simulator.broker_process import BrokerProcess
 from simulator.kafka.orders import as_told
 from simulator.memory import Memory
 from simulator.process import ControllerProcess, Process, ProcessState
+from simulator.safety.rollouts import left_behind
 from simulator.store.durable import Durable
 from simulator.world import World
 from transport.messages import MetadataRequest, PartitionState
@@ -69,6 +70,7 @@ def _visible(cluster: CheckedCluster) -> Iterator[str]:
     yield from _preferred(cluster, assignments, leaderships)
     yield from _requests(cluster, leaderships)
     yield from _identities(cluster, assignments)
+    yield from () if cluster.absent else left_behind(cluster.durable, cluster.world.safety.exempt)
     yield from _deletions(cluster)
     yield from _strays(cluster, assignments)
     yield from _metadata(cluster, assignments, leaderships)

@@ -26,7 +26,7 @@ from simulator.safety.partitions import is_controller
 from simulator.settings import host_of
 from simulator.store.durable import Durable
 from transport.metadata import ReplicaAssignment, TopicPartition
-from transport.store import formats, paths
+from transport.store import formats, paths, rollouts
 from transport.store.protocol import Check, Create, Delete, Op, Set
 
 MOST_PARTITIONS: Final = 100
@@ -131,6 +131,8 @@ class AdminHistory:
         for op in writes:
             if op.path == paths.REASSIGN_PARTITIONS and not is_controller(host) and not isinstance(op, Delete):
                 self._requested_by_hand(op)
+            if op.path.startswith(f"{paths.ROLLOUTS}/") and "/moves/" in op.path and not isinstance(op, Delete):
+                self._planned(op)
 
     def _compare(self, name: str, history: TopicHistory, touched: Touched, durable: Durable) -> None:
         """Record how a controller's commit changed the store."""
@@ -201,6 +203,14 @@ class AdminHistory:
         at = self.tick()
         for tp, target in entries.items():
             self.add_to_partition(tp, Interval(partition.Written(target=target), at, at))
+
+    def _planned(self, op: Create | Set) -> None:
+        """Record the moves of a plan, which may be made, cancelled and taken back at any time, with throttles."""
+        at = self.tick()
+        for move in rollouts.decode_part(op.path, op.data):
+            for target in (move.after, move.before):
+                self.add_to_partition(move.tp, Interval(partition.Written(target=target), at, at))
+            self._topics.setdefault(move.topic, TopicHistory()).are_settings_written_by_others = True
 
     # --- the verdict ----------------------------------------------------------------------------------------------
 

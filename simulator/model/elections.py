@@ -104,6 +104,8 @@ _ELECTIONS: Final = {
     "ElectLeaders": (requested,),
     "Failover": (_either,),
     "PreferredReplicaElection": (preferred,),
+    "RolloutLook": (preferred,),
+    "RolloutsDue": (preferred,),
 }
 """The elections that events other than changes of brokers and topics hold."""
 

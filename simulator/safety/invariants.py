@@ -30,6 +30,7 @@ from simulator.safety.partitions import Partitions, is_controller
 from simulator.safety.placements import on_controllers
 from simulator.safety.promises import Before, Promises
 from simulator.safety.registrations import Registrations
+from simulator.safety.rollouts import Rollouts
 from simulator.safety.sessions import Sessions
 from simulator.safety.settings import Alterations
 from simulator.safety.told import Told
@@ -64,6 +65,7 @@ PROMISED = "what an answer reports has happened, or is certain to happen"
 LINEARIZABLE = "some sequential order of the requests explains every answer"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
 DECISIONS = "each decision is one that the model takes"
+ROLLOUTS = "a rollout begins what it may begin"
 
 
 @frozen
@@ -138,6 +140,7 @@ class Safety:
     _deletions: Deletions = field(init=False)
     _promises: Promises = field(init=False)
     _ledger: Ledger = field(init=False)
+    _rollouts: Rollouts = field(init=False)
     _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -165,6 +168,7 @@ class Safety:
             frozenset(CONTROLLERS if self.is_kafkas else ()),
         )
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
+        self._rollouts = Rollouts(self._partitions)
 
     def report(self, invariant: str, text: str) -> None:
         """Record a violation; only the first counts."""
@@ -201,6 +205,7 @@ class Safety:
             self._deletions.changed(change)
             self._promises.changed(change)
             self._judge(ACKNOWLEDGED, self._ledger.changed(change))
+        self._judge(ROLLOUTS, self._rollouts.committed(host, ops, changes, self.durable))
         # Last, because the other invariants say better what is wrong.
         self._judge(DECISIONS, self.decisions.committed(host, ops, changes, self.durable))
 
@@ -237,6 +242,7 @@ class Safety:
 
     def asked(self, request: object) -> None:
         """Record a request of a broker or an administrator, as a controller takes it from the network."""
+        self._rollouts.asked(request)
         if isinstance(request, AlterPartitionRequest):
             self._leaderships.asked(request)
         elif isinstance(request, ControlledShutdownRequest):

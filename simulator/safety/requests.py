@@ -14,10 +14,10 @@ from transport.messages import (
     AlterPartitionRequest,
     ElectionType,
     ElectLeadersRequest,
-    UploadRolloutRequest,
+    RolloutMove,
 )
 from transport.metadata import TopicPartition
-from transport.store import formats, paths
+from transport.store import formats, paths, rollouts
 from transport.store.protocol import Create, Op, Set
 
 _REMEMBERED: Final = 1000
@@ -45,25 +45,25 @@ class Requests:
             case AlterPartitionReassignmentsRequest():
                 for item in request.partitions:
                     _remember(self._targets, item.tp, item.replicas)
-            case UploadRolloutRequest():
-                self._plan(request)
             case ElectLeadersRequest():
                 self._elect(request)
             case AlterPartitionRequest():
                 self._alter(request)
 
     def committed(self, ops: Sequence[Op]) -> None:
-        """Record the reassignments that a commit asks for in the store."""
+        """Record the reassignments and the plans that a commit leaves in the store."""
         for op in ops:
             if op.path == paths.REASSIGN_PARTITIONS and isinstance(op, Create | Set):
                 with suppress(formats.UndecodableZnode):
                     for tp, target in formats.decode_reassign_partitions(op.data).items():
                         _remember(self._targets, tp, target)
+            elif op.path.startswith(f"{paths.ROLLOUTS}/") and "/moves/" in op.path and isinstance(op, Create | Set):
+                self._plan(rollouts.decode_part(op.path, op.data))
 
-    def _plan(self, request: UploadRolloutRequest) -> None:
+    def _plan(self, moves: Iterable[RolloutMove]) -> None:
         """Record the moves of a plan, which may be cancelled and taken back, and end with a preferred leader."""
-        for move in request.moves:
-            for target in (move.after, move.before or None, None):
+        for move in moves:
+            for target in (move.after, move.before, None):
                 _remember(self._targets, move.tp, target)
             _remember(self._elections, move.tp, ElectionType.PREFERRED)
 

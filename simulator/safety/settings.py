@@ -10,6 +10,7 @@ from attrs import define, field
 
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import is_controller
+from simulator.safety.rollouts import are_throttles
 from simulator.store.durable import Durable
 from transport.messages import (
     AlterableConfig,
@@ -101,7 +102,7 @@ class Alterations:
         asked = self._asked.get(path, {})
         carried_out = [configs for configs in asked if _explains(configs, before, after)]
         asked.update(dict.fromkeys(carried_out, self.number))
-        if not carried_out:
+        if not carried_out and not are_throttles(before, after):
             yield f"{host} altered {path} from {before} to {after}, which nobody asked for"
 
     def _is_exempt(self, path: str) -> bool:

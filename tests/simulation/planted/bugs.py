@@ -20,6 +20,7 @@ from tests.simulation.planted import (
     kafkas,
     moves,
     node,
+    rollouts,
     rounds,
     topics,
 )
@@ -38,6 +39,7 @@ AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "channels": channels.BUGS,
     "node": node.BUGS,
     "rounds": rounds.BUGS,
+    "rollouts": rollouts.BUGS,
     "damage and sizes": damage.BUGS,
     KAFKAS: kafkas.BUGS,
 }

@@ -1,0 +1,53 @@
+"""Bugs in the rollouts that a controller carries out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.planted.edits import edit
+
+
+def a_limit_of_a_rollout_is_forgotten_by_the_next_controller(patch: pytest.MonkeyPatch) -> None:
+    """Let the moves that a former controller has begun count for no limit."""
+    ours = "ours = [part.moves[number] for part, number in rollout.flying]"
+    edit(
+        patch,
+        "controller.handlers.rollout_moves:_choose",
+        (ours, f"{ours} if context.epoch == 1 else []"),
+    )
+
+
+def a_move_of_a_rollout_may_begin_twice(patch: pytest.MonkeyPatch) -> None:
+    """Begin moves that are not marked, so that the next controller begins them again."""
+    edit(
+        patch,
+        "controller.handlers.rollout_moves:_begin",
+        ("yield from write_marks(rollout, changes)\n", ""),
+        ("for part, number in begun if part.state(number) is part.direction.in_flight]", "for part, number in begun]"),
+    )
+
+
+def a_throttle_of_a_rollout_is_left(patch: pytest.MonkeyPatch) -> None:
+    """Lift no throttle that a former controller has set."""
+    edit(
+        patch,
+        "controller.handlers.rollouts:_lift",
+        ("if rollout.stored.throttled:", "if rollout.stored.throttled and context.epoch == 1:"),
+    )
+
+
+def a_brake_never_lets_go(patch: pytest.MonkeyPatch) -> None:
+    """Keep the partitions that have ever been under min ISR."""
+    edit(
+        patch,
+        "controller.handlers.rollout_brakes:_under_min_isr",
+        ("start: tuple(lacking)}", "start: tuple(lacking) or rollout.under.get(start, ())}"),
+    )
+
+
+BUGS = (
+    a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
+    a_move_of_a_rollout_may_begin_twice,
+    a_throttle_of_a_rollout_is_left,
+    a_brake_never_lets_go,
+)
