@@ -1,4 +1,4 @@
-"""Requests that only read: answered in their turn or, while an event takes long, from what has been applied so far.
+"""Requests that only read: answered in their turn or, while leaders change for long, from what has been applied so far.
 
 An answer waits for the events before it, so whoever has changed something sees it. But a broker that leads thousands of
 partitions may be lost, and nobody who looks at the cluster should have to wait for all of its elections. Whatever
@@ -40,6 +40,18 @@ READS: Final = (
     messages.ListReassignmentsRequest,
     messages.MetadataRequest,
 )
+
+
+OF_LEADERS: Final = frozenset(
+    {
+        "AutoPreferredReplicaLeaderElection",
+        "BrokerChange",
+        "ControlledShutdown",
+        "ElectLeaders",
+    }
+)
+"""The events that change leaders, and end moves one by one: what they have done so far explains itself. Others pass
+through states that nobody has asked for: a topic that is deleted first loses its moves."""
 
 
 @frozen
@@ -85,4 +97,5 @@ class Reads:
 
 def _is_readable(office: Office) -> bool:
     """Return whether all that is known may be shown: a move that has just begun has no identity yet."""
-    return office.is_loaded and UNIDENTIFIED not in office.context.reassigning.values()
+    is_explained = office.is_loaded and office.runner.event in OF_LEADERS
+    return is_explained and UNIDENTIFIED not in office.context.reassigning.values()

@@ -73,6 +73,11 @@ class RoundRunner:
         with paused_collector():
             return await self._run(rounds)
 
+    @property
+    def event(self) -> str:
+        """The name of the event that is being processed, or was last."""
+        return self._event
+
     async def observe(self, rounds: Rounds[T]) -> T:
         """Run rounds that only read, beside those of an event."""
         return await self._run(rounds)

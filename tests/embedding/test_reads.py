@@ -14,6 +14,7 @@ from controller.model.facts import LeadershipWritten, TopicWritten
 from controller.node import dispatch, reads
 from controller.node.office import Office
 from controller.node.reads import DESCRIBED_AT_ONCE, PATIENCE_SECONDS, Reads
+from controller.node.round_runner import RoundRunner
 from controller.node.service import ControllerService
 from tests.controller.conftest import HOST, TP, Bench, bench, clock
 from tests.kit.service import Controllers, hang, until
@@ -48,8 +49,9 @@ class Turns:
 
 
 @pytest.fixture
-def busy(bench: Bench) -> Reads:
-    """Return the answers of an office whose queue is held by an event."""
+def busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Reads:
+    """Return the answers of an office whose queue is held by the loss of a broker."""
+    monkeypatch.setattr(RoundRunner, "event", "BrokerChange")
 
     class OfBench:
         is_loaded = True
@@ -103,6 +105,17 @@ async def test_a_move_that_has_no_identity_yet_is_not_shown(
     assert patience.cancelled_caught
 
 
+async def test_a_deletion_is_not_seen_halfway(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
+    with trio.move_on_after(100) as patience:
+        await busy.answer(ListReassignmentsRequest())
+    assert patience.cancelled_caught
+
+
 async def test_what_cannot_be_answered_at_once_waits_for_its_turn(
     bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +158,7 @@ async def test_a_service_whose_event_hangs_tells_what_it_knows(
 ) -> None:
     service: ControllerService = await controllers.start_active()
     await until(lambda: service.readiness().is_ready)
+    monkeypatch.setattr(reads, "OF_LEADERS", {"PartitionModifications"})
     await hang(service, monkeypatch, PartitionModifications("orders"))
     with trio.fail_after(10):
         assert isinstance(await service.answer(MetadataRequest()), MetadataResponse)
