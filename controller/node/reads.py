@@ -54,6 +54,10 @@ OF_LEADERS: Final = frozenset(
 through states that nobody has asked for: a topic that is deleted first loses its moves."""
 
 
+class _NotYet(Exception):
+    """A request has to wait for its turn."""
+
+
 @frozen
 class Reads:
     """Answers requests; `in_turn` does so through the event queue."""
@@ -67,16 +71,26 @@ class Reads:
         if isinstance(request, READS):
             with trio.move_on_after(PATIENCE_SECONDS):
                 return await self.in_turn(request)
-            office = self.office()
-            if office is not None and _is_readable(office):
-                try:
-                    rounds = dispatch.rounds_for(office.context, RequestEvent(request), self.host)
-                    return await office.runner.observe(rounds)
-                except ApiError:
-                    raise
-                except Exception as fault:  # noqa: BLE001  in its turn, it finds the store or the context in order again
-                    log.info("a request waits for its turn", request=type(request).__name__, fault=str(fault))
+            try:
+                return await self._from_what_is_applied(request)
+            except ApiError:
+                raise
+            except _NotYet:
+                pass
+            except Exception as fault:  # noqa: BLE001  in its turn, it finds the store or the context in order again
+                log.info("a request waits for its turn", request=type(request).__name__, fault=str(fault))
         return await self.in_turn(request)
+
+    async def _from_what_is_applied(self, request: messages.Request[object]) -> object:
+        """Answer a request between two chunks of an event: all that the store has is applied then."""
+        office = self.office()
+        if office is None:
+            raise _NotYet
+        async with office.runner.turn:
+            if not _is_readable(office):
+                raise _NotYet
+            rounds = dispatch.rounds_for(office.context, RequestEvent(request), self.host)
+            return await office.runner.observe(rounds)
 
     async def describe_moves(
         self, request: messages.DescribeReassignmentsRequest

@@ -61,6 +61,9 @@ class RoundRunner:
     channels: Publisher
     observer: Observer
     instrument: Instrument = field(factory=Instrument)
+    turn: trio.Lock = field(factory=trio.Lock, init=False)
+    """Held while a chunk is committed. Nobody who holds it sees less than the store has."""
+
     _event: str = field(default="", init=False)
     _event_id: str = field(default="", init=False)
 
@@ -79,7 +82,7 @@ class RoundRunner:
         return self._event
 
     async def observe(self, rounds: Rounds[T]) -> T:
-        """Run rounds that only read, beside those of an event."""
+        """Run rounds that only read, beside those of an event; the caller holds the `turn`."""
         return await self._run(rounds)
 
     async def _run(self, rounds: Rounds[T]) -> T:
@@ -121,7 +124,10 @@ class RoundRunner:
             members = written.only(chunk)
             if not done.may_overlap(members):
                 done.settle()
-            done.answered(members, await self._commit(members, done))
+            async with self.turn:
+                done.answered(members, await self._commit(members, done))
+                if self.turn.statistics().tasks_waiting:
+                    done.settle()
         done.settle()
         done.publish()
         await trio.lowlevel.checkpoint()

@@ -108,6 +108,28 @@ async def test_a_chunk_is_applied_while_the_next_one_is_committed(
     assert events.seen == (overlapping if overlaps else one_by_one)
 
 
+async def test_who_reads_between_two_chunks_sees_all_that_the_store_has(bench: Bench, nursery: trio.Nursery) -> None:
+    await bench.start(*[(1, 2)] * (3 * CHUNK))
+    tps = bench.context.partitions()
+
+    async def read() -> None:
+        async with bench.runner.turn:
+            led = list(map(bench.context.leadership.__getitem__, tps))
+            events.seen.append(f"read {led.count(NEW) // CHUNK}")
+
+    def before(number: int) -> None:
+        if number == 1:
+            nursery.start_soon(read)
+
+    events = slowed(bench, before)
+    await bench.run(change("B3", steps(bench, tps)))
+    assert events.seen == [
+        *("sent 0", "answered 0"),
+        *("sent 1", "applied 0", "answered 1", "applied 1", "read 2"),
+        *("sent 2", "answered 2", "applied 2", "published"),
+    ]
+
+
 @pytest.mark.requirement("D10")
 async def test_after_a_conflict_nothing_is_sent_before_the_rest_is_applied(bench: Bench) -> None:
     await bench.start(*[(1, 2)] * (2 * CHUNK))

@@ -13,7 +13,7 @@ def a_chunk_is_published_before_its_commit(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.node.round_runner:RoundRunner._change",
-        (answered, f"self.publish(change.round, [members])\n            {answered}"),
+        (answered, f"self.publish(change.round, [members])\n                {answered}"),
     )
 
 
