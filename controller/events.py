@@ -265,7 +265,7 @@ class RolloutsDue(ControllerEvent):
 
 @frozen
 class RolloutLook(ControllerEvent):
-    """What holds rollouts up is due to be looked at again."""
+    """The causes that hold rollouts up are due to be looked at again."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""What is chosen for one partition, from what the context holds of it."""
+"""Choices for one partition, made from what the context holds of it."""
 
 from __future__ import annotations
 

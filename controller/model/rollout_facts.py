@@ -94,7 +94,7 @@ Under = Mapping[int, tuple[TopicPartition, ...]]
 
 @frozen
 class RolloutSeen(RolloutFact):
-    """What a look at the cluster has shown: the moves that are urgent, and the partitions under min ISR."""
+    """A look at the cluster has shown this: the moves that are urgent, and the partitions under min ISR."""
 
     now: float
     urgent: frozenset[TopicPartition]
@@ -103,7 +103,7 @@ class RolloutSeen(RolloutFact):
 
 @frozen
 class SignalSeen(RolloutFact):
-    """What the operator's signal says: why nothing may begin, empty if something may."""
+    """The operator's signal says this: why nothing may begin, empty if something may."""
 
     text: str
 
@@ -117,7 +117,7 @@ class RoomTold(RolloutFact):
 
 @frozen
 class MovesChosen(RolloutFact):
-    """What the moves wait for that were looked at last; with `are_more`, others may begin right now.
+    """The moves that were looked at last wait for this; with `are_more`, others may begin right now.
 
     `is_held` says that a brake holds them.
     """
@@ -129,4 +129,4 @@ class MovesChosen(RolloutFact):
 
 @frozen
 class RolloutsSettled:
-    """What had happened to moves in flight has been looked at."""
+    """The ends of moves in flight have been looked at."""

@@ -61,7 +61,7 @@ Example = Led | Assigned | OfTopic
 
 @frozen
 class Decision:
-    """What an event changed, or several of the same kind that followed one another."""
+    """The changes of an event, or of several of the same kind that followed one another."""
 
     event_id: str
     event: str

@@ -1,4 +1,4 @@
-"""Why moves wait: as data, and in words."""
+"""Reasons why moves wait: as data, and in words."""
 
 from __future__ import annotations
 

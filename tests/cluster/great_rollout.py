@@ -155,7 +155,7 @@ class Watched:
 
 @frozen
 class Outcome:
-    """What came of a rollout. Times are in seconds."""
+    """The outcome of a rollout. Times are in seconds."""
 
     counts: Mapping[str, int]
     excesses: list[str]

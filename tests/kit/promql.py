@@ -19,7 +19,7 @@ _REST: Final = re.compile(r"[\w\s.(),+*/%^<>=!-]*")
 
 @frozen
 class Query:
-    """What an expression names: metrics with the labels that select their series, and labels to group by."""
+    """The names in an expression: metrics with the labels that select their series, and labels to group by."""
 
     metrics: tuple[tuple[str, tuple[str, ...]], ...]
     grouped_by: tuple[str, ...]

@@ -156,7 +156,7 @@ async def test_a_client_that_goes_away_costs_nobody_else(nursery: trio.Nursery) 
 
 @define
 class Clock:
-    """What goes on without end: a piece each second."""
+    """A stream without end: a piece each second."""
 
     told: list[bytes] = field(factory=list, init=False)
     has_begun: bool = field(default=False, init=False)

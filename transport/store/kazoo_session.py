@@ -17,8 +17,8 @@ import math
 import socket
 import ssl
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -163,6 +163,7 @@ class KazooSession:
         self._token = trio.lowlevel.current_trio_token()
         self._free = trio.Semaphore(MAX_IN_FLIGHT)
         self._under_way: dict[KazooReply[Any], None] = {}
+        self._crossing: deque[Callable[[], object]] = deque()
         self._session_timeout = session_timeout_ms / 1000
         self._suspended = trio.CancelScope()
         self._client = KazooClient(
@@ -250,8 +251,14 @@ class KazooSession:
     # --- in kazoo's thread --------------------------------------------------------------------------------------
 
     def _cross(self, function: Callable[..., object], *args: object) -> None:
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(function, *args)
+        """Call a function in trio's thread. Thousands of watches that fire together wake that thread once."""
+        self._crossing.append(partial(function, *args))
+        # Otherwise a call is on its way that takes this one along.
+        if len(self._crossing) == 1:
+            try:
+                self._token.run_sync_soon(self._arrive)
+            except trio.RunFinishedError:
+                self._crossing.clear()
 
     def _land(self, reply: KazooReply[T], outcome: T | StoreError) -> None:
         self._cross(self._settle, reply, outcome)
@@ -274,6 +281,10 @@ class KazooSession:
             self._cross(self._be_abandoned, is_refused)
 
     # --- in trio's thread ---------------------------------------------------------------------------------------
+
+    def _arrive(self) -> None:
+        while self._crossing:
+            self._crossing.popleft()()
 
     def _settle(self, reply: KazooReply[T], outcome: T | StoreError) -> None:
         if reply in self._under_way:

@@ -1,4 +1,4 @@
-"""What a plan was made from, kept in its folder: so that the same can be planned again from the state of now.
+"""The inputs of a plan, kept in its folder, so that the same can be planned again from the state of now.
 
 Where Spark runs, and its settings, are left out: they may hold secrets.
 """

@@ -1,4 +1,4 @@
-"""Which rollout a command is about: one from outside, whose journal is beside its plan, or one of a controller's."""
+"""The rollout that a command is about: one from outside, whose journal is beside its plan, or one of a controller's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ rollout_argument = click.argument("rollout", metavar="ROLLOUT", type=RolloutName
 
 @frozen
 class Named:
-    """What an operator calls a rollout."""
+    """The name that an operator gives a rollout."""
 
     text: str
 

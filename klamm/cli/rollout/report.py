@@ -47,7 +47,7 @@ class Report:
 
     @property
     def rows(self) -> Iterator[tuple[str, str]]:
-        """What is known of it, by name."""
+        """All that is known of it, by name."""
         yield "state", str(self.state)
         if self.brake and self.state.is_paused:
             yield "because", self.brake
@@ -78,7 +78,7 @@ class Report:
 
     @property
     def line(self) -> str:
-        """How far it is, in a line."""
+        """Its progress, in a line."""
         if self.state.is_over or not self.progress:
             return f"{self.state}: {counts_in_words(self.counts)}"
         told = self.progress
@@ -97,7 +97,7 @@ class Report:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What is known of it, for programs."""
+        """All that is known of it, for programs."""
         return {
             "state": self.state.phase.value,
             "paused_by": sorted(hold.value for hold in self.state.holds),

@@ -53,7 +53,7 @@ _BROKERS: Final = (
 
 @define
 class _Traffic:
-    """What moves do with each broker. A move that has no byte left to copy still waits for its broker."""
+    """The work of moves on each broker. A move that has no byte left to copy still waits for its broker."""
 
     coming: Counter[int] = field(factory=Counter)
     going: Counter[int] = field(factory=Counter)

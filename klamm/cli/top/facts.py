@@ -1,4 +1,4 @@
-"""What follows from a reading: the partitions at risk, the bytes that moves copy, and a few lines about all. Pure."""
+"""Conclusions from a reading: the partitions at risk, the bytes that moves copy, and a few lines about all. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transport.metadata import LEADER_DURING_DELETE
 
 
 class Risk(IntEnum):
-    """What a partition lacks, the worst first."""
+    """The conditions of a partition at risk, the worst first."""
 
     OFFLINE = 0
     UNDER_MIN_ISR = 1
@@ -24,7 +24,7 @@ class Risk(IntEnum):
 
     @property
     def tone(self) -> Tone:
-        """How it wants to be seen."""
+        """The tone in which it is shown."""
         return Tone.WARNING if self is Risk.UNDER_REPLICATED else Tone.BAD
 
     def __str__(self) -> str:

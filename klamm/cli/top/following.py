@@ -28,7 +28,7 @@ _PATIENCE: Final = 2
 
 @frozen
 class Look:
-    """What was seen, and when; `trouble` instead if nothing could be seen."""
+    """A reading and its time; `trouble` instead if nothing could be seen."""
 
     at_ms: int
     reading: Reading | None = None

@@ -1,4 +1,4 @@
-"""What is read of a cluster at one look, by a reader for each kind of cluster.
+"""The reading of a cluster at one look, by a reader for each kind of cluster.
 
 A reader asks for little. A controller of ours counts for itself, so that it is asked for partitions only while it
 counts some at risk. Kafka's brokers, and ZooKeeper, count nothing: their partitions are counted here. Settings are

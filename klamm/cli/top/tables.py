@@ -14,7 +14,7 @@ _CUT: Final = "…"
 
 
 class Tone(Enum):
-    """How a cell wants to be seen. A tone never says more than the words beside it: terminals may lack colours."""
+    """The importance of a cell. A tone never says more than the words beside it: terminals may lack colours."""
 
     PLAIN = "plain"
     FAINT = "faint"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 @define
 class Source:
-    """What snapshots are taken of."""
+    """The source of snapshots."""
 
     content: int = 0
     taken: int = field(default=0, init=False)
@@ -40,7 +40,7 @@ class Source:
 
 @define
 class Listener:
-    """What one listener was sent, and when."""
+    """The pieces that one listener was sent, and their times."""
 
     received: list[tuple[float, bytes]] = field(factory=list, init=False)
     takes: trio.Event = field(factory=trio.Event, init=False)

@@ -1,4 +1,4 @@
-"""What the page is told of a cluster: brokers, partitions at risk, moves, and decisions."""
+"""Snapshots tell the page of a cluster: brokers, partitions at risk, moves, and decisions."""
 
 from __future__ import annotations
 
