@@ -45,9 +45,19 @@ def a_brake_never_lets_go(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def an_undo_forgets_the_order(patch: pytest.MonkeyPatch) -> None:
+    """Take moves back to the replicas of before, but in the order of their ids."""
+    edit(
+        patch,
+        "controller.rollout.moves:Move.reversed.fget",
+        ("self.after, self.before", "self.after, tuple(sorted(self.before))"),
+    )
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
     a_throttle_of_a_rollout_is_left,
     a_brake_never_lets_go,
+    an_undo_forgets_the_order,
 )
