@@ -57,6 +57,10 @@ class SyncAdminClient:
     describe_configs = _blocking(AdminClient.describe_configs)
     incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)
     describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
+    upload_rollout = _blocking(AdminClient.upload_rollout)
+    start_rollout = _blocking(AdminClient.start_rollout)
+    describe_rollouts = _blocking(AdminClient.describe_rollouts)
+    change_rollout = _blocking(AdminClient.change_rollout)
     find_controller = _blocking(AdminClient.find_controller)
     read_trace = _blocking(AdminClient.read_trace)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from attrs import field, frozen
+from attrs import frozen
 
 from simulator.actions.scene import CannotBeDone, Request, Scene
 from simulator.administration import ADMIN, partition_named
@@ -22,6 +22,8 @@ from transport.messages import (
 
 R = TypeVar("R")
 
+_USUAL: Final = RolloutSettings()
+
 
 @frozen
 class StartRollout(Request):
@@ -29,29 +31,35 @@ class StartRollout(Request):
 
     name: str
     targets: Mapping[str, tuple[int, ...]]
-    settings: RolloutSettings = field(factory=RolloutSettings)
+    into: int = _USUAL.into
+    out_of: int = _USUAL.out_of
+    leaders: int = _USUAL.leaders
+    in_all: int = _USUAL.in_all
+    throttle: int = _USUAL.throttle
 
     async def ask(self, scene: Scene) -> None:
         """Upload the plan, and start it."""
         scene.cluster.trace.add("admin", ADMIN, f"starts rollout {self.name}: {dict(self.targets)}")
         moves = tuple(RolloutMove(*partition_named(name), target, size=1000) for name, target in self.targets.items())
         await _ask(scene, UploadRolloutRequest(self.name, "digest", 0, moves, skips=True))
-        await _ask(scene, StartRolloutRequest(self.name, "digest", len(moves), self.settings, "admin"))
+        settings = RolloutSettings(self.into, self.out_of, self.leaders, self.in_all, throttle=self.throttle)
+        await _ask(scene, StartRolloutRequest(self.name, "digest", len(moves), settings, "admin"))
 
 
 @frozen
 class OrderRollout(Request):
-    """Give an order to a rollout, perhaps with changes of its settings."""
+    """Give an order to a rollout, perhaps with other limits."""
 
     name: str
     order: RolloutOrder
-    changes: RolloutChanges = field(factory=RolloutChanges)
-    without_dead: bool = False
+    into: int | None = None
+    in_all: int | None = None
 
     async def ask(self, scene: Scene) -> None:
         """Give the order."""
         scene.cluster.trace.add("admin", ADMIN, f"orders rollout {self.name} to {self.order.value}")
-        await _ask(scene, ChangeRolloutRequest(self.name, self.order, self.changes, self.without_dead, "admin"))
+        changes = RolloutChanges(into=self.into, in_all=self.in_all)
+        await _ask(scene, ChangeRolloutRequest(self.name, self.order, changes, by="admin"))
 
 
 async def _ask(scene: Scene, request: Message[R]) -> R:

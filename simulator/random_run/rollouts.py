@@ -15,7 +15,7 @@ from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas, draw_replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
-from transport.messages import UNTHROTTLED, RolloutChanges, RolloutOrder, RolloutSettings
+from transport.messages import UNTHROTTLED, RolloutOrder
 
 _NAME: Final = "monday"
 _ROUNDS: Final = ("marks", "rollouts", "U1", "A1", "B6")
@@ -28,13 +28,11 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     rows = tuple(draw_replicas(rng, settings.broker_ids, rng.choice((1, 2, 2))) for _ in range(count))
     targets = {f"{topic}-{n}": elsewhere(rng, settings, row) for n, row in enumerate(rows)}
     throttle = rng.choice((UNTHROTTLED, 10_000_000))
-    limits = RolloutSettings(
-        rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 4), throttle=throttle
-    )
+    limits = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 4)
     at = rng.uniform(0.6, 2.0)
     return [
         Happening(rng.uniform(0.1, 0.5), None, CreateTopic(topic, rows)),
-        Happening(at, None, StartRollout(_NAME, targets, limits)),
+        Happening(at, None, StartRollout(_NAME, targets, *limits, throttle)),
         *_troubles(rng, settings, targets, at, seconds),
     ]
 
@@ -57,7 +55,7 @@ def _trouble(rng: random.Random, settings: Settings, targets: Mapping[str, Repli
         (
             OrderRollout(_NAME, rng.choice(orders)),
             OrderRollout(_NAME, rng.choice(orders)),
-            OrderRollout(_NAME, RolloutOrder.SET, RolloutChanges(in_all=rng.randint(1, 4), into=rng.randint(1, 3))),
+            OrderRollout(_NAME, RolloutOrder.SET, in_all=rng.randint(1, 4), into=rng.randint(1, 3)),
             Reassign({name: elsewhere(rng, settings, targets[name])}),
             DeleteTopic("rolled"),
             Lasting(Crash(CONTROLLER, noticed=True), rng.uniform(0.5, 4.0), (Start(SAME),)),

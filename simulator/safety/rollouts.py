@@ -135,10 +135,15 @@ def _stored(name: str, durable: Durable) -> StoredRollout | None:
 
 
 def are_throttles(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-    """Return whether two settings differ only in throttles, and in the records of what these were."""
+    """Return whether two settings differ only in throttles and in the records of what these were, or repeat some."""
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-    plain = {name.removeprefix(RECORDS[0]).removeprefix(RECORDS[1]) for name in changed}
-    return plain <= {*THROTTLES}
+    if not changed:
+        return any(_plain(name) in THROTTLES for name in after)
+    return all(_plain(name) in THROTTLES for name in changed)
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix(RECORDS[0]).removeprefix(RECORDS[1])
 
 
 def left_behind(durable: Durable, exempt: Exemptions) -> Iterator[str]:

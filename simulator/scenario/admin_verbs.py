@@ -9,12 +9,16 @@ from typing import Final
 from simulator.actions import edits, placements, recreations, requests, znodes
 from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopics, Elect
+from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.scenario.arguments import FLAWS, KINDS, SETTING, TARGETS, TOPIC_NAMES, TOPICS, TOTALS, words
 from simulator.scenario.nouns import BROKER_ID, PARTITION, PARTITION_PATTERN, PARTITIONS, SETTING_VALUE, TOPIC, node
 from simulator.scenario.shapes import Key, choice, integer, list_of, map_of, text
 from simulator.scenario.verb import Verb, by_keys as _keys, nothing as _nothing, verb as _verb
-from transport.messages import ElectionType
+from transport.messages import ElectionType, RolloutOrder
 from transport.store.tree import Access
+
+_ROLLOUT: Final = text("the name of a rollout", r"[A-Za-z0-9._-]+")
+_LIMIT: Final = integer("a limit", 1)
 
 
 def _elect(kind: ElectionType, text: str) -> Verb:
@@ -58,6 +62,27 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
         {
             "partition": Key(PARTITION, "The partition.", is_required=True),
             "flaw": Key(choice(tuple(FLAWS)).then(FLAWS.__getitem__), "Why it must be refused.", is_required=True),
+        },
+    ),
+    "start_rollout": _keys(
+        StartRollout,
+        {
+            "name": Key(_ROLLOUT, "The name of the rollout.", is_required=True),
+            "targets": Key(TARGETS, "The new replicas of partitions.", is_required=True),
+            "into": Key(_LIMIT, "The most replicas in flight into a broker; by default 5."),
+            "out_of": Key(_LIMIT, "The most replicas in flight out of a leader; by default 5."),
+            "leaders": Key(_LIMIT, "The most moves in flight that take away a broker's leadership; by default 5."),
+            "in_all": Key(_LIMIT, "The most moves in flight; by default 500."),
+            "throttle": Key(_LIMIT, "Bytes per second and broker; by default there is no throttle."),
+        },
+    ),
+    "order_rollout": _keys(
+        OrderRollout,
+        {
+            "name": Key(_ROLLOUT, "The name of the rollout.", is_required=True),
+            "order": Key(words(RolloutOrder), "The order.", is_required=True),
+            "into": Key(_LIMIT, "The most replicas in flight into a broker from now on."),
+            "in_all": Key(_LIMIT, "The most moves in flight from now on."),
         },
     ),
     "list_reassignments": _nothing(requests.ListReassignments),

@@ -19,7 +19,7 @@ ROUNDS: Final = (
     *("ISR", "elect", "order", "leave", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
     *("brokers", "gone", "observed", "parents", "refused", "replicas", "storage", "topics", "loaded"),
     *("grow", "configs", "shutting down", "thaw"),
-    *("mark", "delete", "stop", "remove"),
+    *("mark", "delete", "stop", "remove", "rollouts", "marks"),
 )
 """The names of the controller's rounds."""
 

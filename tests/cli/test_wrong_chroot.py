@@ -29,6 +29,7 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("cluster", "describe"): (),
     ("broker", "list"): (),
     ("log-dirs", "describe"): (),
+    ("top",): ("--once",),
     ("topic", "list"): (),
     ("topic", "describe"): ("t",),
     ("topic", "create"): ("t",),

@@ -148,8 +148,9 @@ class Watched:
     def time_left_at_half_time(self) -> tuple[float, float]:
         """Return how long the rest was to take when half of the time was over, and how long it took, in seconds."""
         first, last = self.looks[0][0], self.looks[-1][0]
-        known = [(at, told) for at, told in self.looks if told.left_ms != UNKNOWN and at >= (first + last) / 2]
-        at, told = known[0]
+        known = [(at, told) for at, told in self.looks if told.left_ms != UNKNOWN]
+        # A controller that has just taken office does not know it yet: the estimate nearest to the middle counts.
+        at, told = min(known, key=lambda look: abs(look[0] - (first + last) / 2))
         return told.left_ms / 1000, last - at
 
 

@@ -157,7 +157,7 @@ async def test_a_service_whose_event_hangs_tells_what_it_knows(
     controllers: Controllers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service: ControllerService = await controllers.start_active()
-    await until(lambda: service.readiness().is_ready)
+    await until(lambda: service.readiness().is_ready and service.is_idle)
     monkeypatch.setattr(reads, "OF_LEADERS", {"PartitionModifications"})
     await hang(service, monkeypatch, PartitionModifications("orders"))
     with trio.fail_after(10):

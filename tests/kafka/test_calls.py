@@ -158,7 +158,7 @@ def test_settings_have_their_sources_and_secrets_no_value() -> None:
 def test_a_log_directory_has_its_volume() -> None:
     results = DescribeLogDirsResult(0, "/a", (), 100, 40), DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, "/b")
     assert read(reading.log_dirs(None), kafka.DescribeLogDirsResponse(results=results)) == (
-        ToldLogDir(LogDir("/a", ErrorCode.NONE, ()), Volume(100, 40)),
+        ToldLogDir(LogDir("/a", ErrorCode.NONE, (), 100, 40), Volume(100, 40)),
         ToldLogDir(LogDir("/b", ErrorCode.KAFKA_STORAGE_ERROR, ())),
     )
 

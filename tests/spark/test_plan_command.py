@@ -35,7 +35,12 @@ def replicas_of(table: Path) -> dict[tuple[str, int], list[int]]:
 def test_a_cluster_that_has_grown_is_rebalanced(cluster: tuple[str, ...], tmp_path: Path) -> None:
     folder, page = tmp_path / "plan", tmp_path / "report.html"
     report = json.loads(planned("rebalance", *cluster, "-o", str(folder), "--report", str(page), "--json").stdout)
-    assert {path.name for path in folder.iterdir()} == {"plan.json", "rollback.json", "plan.parquet"}
+    assert {path.name for path in folder.iterdir()} == {
+        "made-from.json",
+        "plan.json",
+        "plan.parquet",
+        "rollback.json",
+    }
     rows = json.loads((folder / "plan.json").read_text())["partitions"]
     assert {(row["topic"], row["partition"]): row["replicas"] for row in rows} == replicas_of(folder / "plan.parquet")
     assert (report["engine"], report["changed"]) == ("kernel", len(rows))

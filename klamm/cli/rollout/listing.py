@@ -31,7 +31,7 @@ _COLUMNS: Final = ("rollout", "state", "done", "of", "left", "time left", "start
 @output_option
 @cluster_options
 def list_(cluster: Cluster, folder: Path | None, output: str) -> None:
-    """List the rollouts of the controller, or those from outside whose plans are in FOLDER."""
+    """List the controller's rollouts, or those of plans in FOLDER."""
     if folder is None:
         _print(cluster.ask_moves(partial(asked, question=_of_controller)), output, _NONE)
         return
