@@ -61,6 +61,7 @@ from simulator.actions.requests import (
     ValidatePartitions,
     ValidateTopics,
 )
+from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.actions.scene import CannotBeDone, Request, Strike
 from simulator.actions.sessions import (
     AtCommit,
@@ -136,6 +137,7 @@ __all__ = [
     "NotifyIsrChange",
     "NotifyLogDir",
     "ObeyOrders",
+    "OrderRollout",
     "Pause",
     "PlaceTopic",
     "Produce",
@@ -161,6 +163,7 @@ __all__ = [
     "SlowCommits",
     "SlowStore",
     "Start",
+    "StartRollout",
     "StateEdit",
     "Stop",
     "StopFetching",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections import defaultdict
@@ -146,9 +147,14 @@ class Watched:
             await trio.sleep(LOOK_SECONDS)
 
     def time_left_at_half_time(self) -> tuple[float, float]:
-        """Return how long the rest was to take when half of the time was over, and how long it took, in seconds."""
+        """Return how long the rest was to take when half of the time was over, and how long it took, in seconds.
+
+        The first is not a number if no controller was in office for long enough to know it.
+        """
         first, last = self.looks[0][0], self.looks[-1][0]
         known = [(at, told) for at, told in self.looks if told.left_ms != UNKNOWN]
+        if not known:
+            return math.nan, (last - first) / 2
         # A controller that has just taken office does not know it yet: the estimate nearest to the middle counts.
         at, told = min(known, key=lambda look: abs(look[0] - (first + last) / 2))
         return told.left_ms / 1000, last - at
