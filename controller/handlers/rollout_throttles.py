@@ -52,7 +52,7 @@ def lift(context: ControllerContext, over: Iterable[TopicPartition]) -> Rounds[N
 
 
 def restore(context: ControllerContext) -> Rounds[None]:
-    """Restore the rates of brokers, but for those with other moves in progress that are throttled."""
+    """Restore the rates of brokers, except those with other moves in progress that are throttled."""
     names = yield from children(paths.BROKER_CONFIGS)
     own = yield from _own(throttle_settings.brokers_of(id_ for name in names if (id_ := number_in(name)) is not None))
     slowed = {resource: found for resource, found in own.items() if not set(_RATES).isdisjoint(found)}

@@ -1,6 +1,6 @@
 """Rollouts: large plans that the controller itself carries out, a few moves at a time.
 
-A rollout goes on whenever one of its moves has ended, brokers have come or gone, or an operator has given an order:
+A rollout advances whenever one of its moves has ended, brokers have come or gone, or an operator has given an order:
 
     settle   what became of the moves in flight: throttles lifted, then marked
     open     the next part of the plan is read, where few moves are left to choose from
@@ -183,7 +183,7 @@ def _is_led_by_preferred(context: ControllerContext, tp: TopicPartition) -> bool
     return context.leadership[tp].leader == context.assignment(tp).replicas[0]
 
 
-# --- what goes on -------------------------------------------------------------------------------------------------
+# --- the next moves ------------------------------------------------------------------------------------------------
 
 
 def _land(context: ControllerContext, rollout: Rollout) -> Rounds[None]:

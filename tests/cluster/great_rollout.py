@@ -94,7 +94,7 @@ class Load:
     _is_stopping: bool = False
 
     async def fill(self, topic: str) -> None:
-        """Give every partition of a topic what is to be moved."""
+        """Write the records to be moved into every partition of a topic."""
         async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
             for number in range(self.size.partitions):
                 await self._send(producer, TopicPartition(topic, number), self.size.records)

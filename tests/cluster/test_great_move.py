@@ -72,7 +72,7 @@ class GreatLoad:
     _is_stopping: bool = False
 
     async def fill(self, topic: str) -> None:
-        """Give every partition of a topic what is to be moved."""
+        """Write the records to be moved into every partition of a topic."""
         async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
             for number in range(PARTITIONS):
                 await self._send(producer, TopicPartition(topic, number), RECORDS_BEFORE, RECORD_BYTES)

@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGING: Final = ROOT / "packaging"
 PAGE: Final = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 KLAMM: Final = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; sudo() {{ "$@"; }}; chown() {{ :; }}; set -eu; '
-"""What stands for the commands that only root, or only an installed Klamm, has."""
+"""Stand-ins for the commands that only root, or only an installed Klamm, has."""
 
 TYPED_SECONDS: Final = 120
 

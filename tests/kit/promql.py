@@ -14,7 +14,7 @@ _METRIC: Final = re.compile(r"(?<![\w$])([a-zA-Z_:][\w:]*)\b(?!\s*\()(?:\s*\{([^
 _NAME: Final = re.compile(r"[a-zA-Z_]\w*")
 _WORDS: Final = frozenset({"and", "or", "unless", "bool", "offset"})
 _REST: Final = re.compile(r"[\w\s.(),+*/%^<>=!-]*")
-"""What is left of an expression without texts and metrics: functions, numbers and operators."""
+"""The rest of an expression without texts and metrics: functions, numbers and operators."""
 
 
 @frozen

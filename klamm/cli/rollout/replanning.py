@@ -52,7 +52,7 @@ def replanned(cluster: Cluster, files: PlanFiles) -> bool:
 
 
 def _is_needed(cluster: Cluster, files: PlanFiles) -> bool:
-    """Return whether a plan cannot be carried out as it is. A rollout that has begun goes on with its plan."""
+    """Return whether a plan cannot be carried out as it is. A rollout that has begun continues with its plan."""
     history = History()
     history.take(Journal(files.journal).read())
     if history.digest is not None:

@@ -49,7 +49,7 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> N
         )
     files = PlanFiles(plan)
     if files.journal.exists():
-        raise click.ClickException(f"a rollout of {plan} has begun from outside: `klamm rollout run` goes on with it")
+        raise click.ClickException(f"a rollout of {plan} has begun from outside: `klamm rollout run` continues it")
     if options.adapts:
         raise click.BadParameter("the controller takes a rate: only `run` finds one by itself", param_hint="--throttle")
     if options.pause_file is not None and not options.pause_file.is_absolute():
