@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import tracemalloc
 
 from hypothesis import given, strategies as st
@@ -61,7 +60,7 @@ def test_progress_is_as_if_kept_in_a_set(steps: list[tuple[bool, int]]) -> None:
     assert again.candidates() == sorted(waiting)
 
 
-def test_a_hundred_thousand_moves_cost_little_and_a_choice_among_them_less() -> None:
+def test_a_hundred_thousand_moves_cost_little_and_a_choice_looks_at_few() -> None:
     tracemalloc.start()
     made = interned(
         Move(
@@ -81,10 +80,9 @@ def test_a_hundred_thousand_moves_cost_little_and_a_choice_among_them_less() -> 
     in_flight = [InFlight(move) for move in moves[:500]]
     for number in range(500):
         backlog.take(number)
-    began = time.perf_counter()  # noqa: TID251  it is the duration that is shown
     candidates = [moves[number] for number in backlog.candidates()]
-    choose(candidates, in_flight, limits, standing)
-    took = time.perf_counter() - began  # noqa: TID251
-    sys.stdout.write(f"{each:.0f} bytes a move; a choice among {len(candidates):,} took {took * 1000:.1f} ms\n")
+    choice = choose(candidates, in_flight, limits, standing)
+    sys.stdout.write(f"{each:.0f} bytes a move; a choice among {len(candidates):,}\n")
     assert each < 300
-    assert took < 0.1
+    assert len(candidates) < 2_000
+    assert len(choice.begin) + len(choice.waits) == len(candidates)
