@@ -13,11 +13,21 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
+import java.util.Set;
 import java.util.StringJoiner;
 import java.util.TreeMap;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.message.ApiVersionsResponseData;
 import org.apache.kafka.common.message.LeaderAndIsrRequestData;
 import org.apache.kafka.common.message.LeaderAndIsrResponseData;
@@ -29,14 +39,17 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.requests.ResponseHeader;
 
 /**
- * Brokers of Apache Kafka, as a controller sees them: they accept each order at once, and remember when it came.
+ * Brokers of Apache Kafka, as a controller sees them: they accept each order at once, and remember when it came. Their
+ * leaders let replicas that are being added join the ISR at once.
  *
  * <p>The argument is the number of brokers. The first line of output has the port for questions, then those of the
  * brokers. A line "since T" on the former, in microseconds since 1970, is answered by a line of JSON: for each api the
  * number of orders since then, of the partitions in them and of their bytes, and the time of the last answer. The
- * partitions of UpdateMetadata are not counted: reading them would take longer than all else here.
+ * partitions of UpdateMetadata are not counted: reading them would take longer than all else here. A line
+ * "controller PORT" has no answer: there the leaders ask for joins, and before it they ask nobody.
  */
 public final class AcceptingBrokers {
     private static final List<ApiKeys> ORDERS =
@@ -44,6 +57,7 @@ public final class AcceptingBrokers {
     private static final int WARM_UP = 200;
 
     private static final Queue<Order> taken = new ConcurrentLinkedQueue<>();
+    private static volatile int controllerPort;
 
     private record Order(long received, long answered, short api, int partitions, int bytes) {}
 
@@ -58,7 +72,9 @@ public final class AcceptingBrokers {
         StringJoiner ports = new StringJoiner(" ");
         ports.add(Integer.toString(listen(AcceptingBrokers::answerQuestions)));
         for (int broker = 0; broker < Integer.parseInt(arguments[0]); broker++) {
-            ports.add(Integer.toString(listen(AcceptingBrokers::takeOrders)));
+            Leader leader = new Leader(broker);
+            new Thread(leader::askForJoins).start();
+            ports.add(Integer.toString(listen(socket -> takeOrders(leader, socket))));
         }
         System.out.println(ports);
         Thread.currentThread().join();
@@ -93,7 +109,7 @@ public final class AcceptingBrokers {
 
     // --- orders ------------------------------------------------------------------------------------------------
 
-    private static void takeOrders(Socket socket) throws IOException {
+    private static void takeOrders(Leader leader, Socket socket) throws IOException {
         DataInputStream in = new DataInputStream(new BufferedInputStream(socket.getInputStream(), 1 << 20));
         OutputStream out = socket.getOutputStream();
         while (true) {
@@ -102,7 +118,7 @@ public final class AcceptingBrokers {
             long received = now();
             ByteBuffer rest = ByteBuffer.wrap(payload);
             RequestHeader header = RequestHeader.parse(rest);
-            Answer answer = answer(header, rest);
+            Answer answer = answer(leader, header, rest);
             out.write(frame(header, answer.body));
             out.flush();
             if (ORDERS.contains(header.apiKey())) {
@@ -111,10 +127,10 @@ public final class AcceptingBrokers {
         }
     }
 
-    private static Answer answer(RequestHeader header, ByteBuffer rest) throws IOException {
+    private static Answer answer(Leader leader, RequestHeader header, ByteBuffer rest) throws IOException {
         ByteBufferAccessor body = new ByteBufferAccessor(rest);
         return switch (header.apiKey()) {
-            case LEADER_AND_ISR -> accept(new LeaderAndIsrRequestData(body, header.apiVersion()));
+            case LEADER_AND_ISR -> accept(leader, new LeaderAndIsrRequestData(body, header.apiVersion()));
             case STOP_REPLICA -> accept(new StopReplicaRequestData(body, header.apiVersion()));
             case UPDATE_METADATA -> new Answer(new UpdateMetadataResponseData(), 0);
             case API_VERSIONS -> new Answer(versions(), 0);
@@ -122,7 +138,7 @@ public final class AcceptingBrokers {
         };
     }
 
-    private static Answer accept(LeaderAndIsrRequestData order) {
+    private static Answer accept(Leader leader, LeaderAndIsrRequestData order) {
         LeaderAndIsrResponseData answer = new LeaderAndIsrResponseData();
         int count = 0;
         for (var topic : order.topicStates()) {
@@ -130,6 +146,7 @@ public final class AcceptingBrokers {
             for (var state : topic.partitionStates()) {
                 accepted.partitionErrors().add(new LeaderAndIsrResponseData.LeaderAndIsrPartitionError()
                         .setPartitionIndex(state.partitionIndex()));
+                leader.letJoin(order.brokerEpoch(), topic.topicId(), state);
             }
             count += topic.partitionStates().size();
             answer.topics().add(accepted);
@@ -164,6 +181,10 @@ public final class AcceptingBrokers {
         short version = header.apiKey().responseHeaderVersion(header.apiVersion());
         ByteBuffer head = MessageUtil.toByteBuffer(header.toResponseHeader().data(), version);
         ByteBuffer rest = MessageUtil.toByteBuffer(body, header.apiVersion());
+        return framed(head, rest);
+    }
+
+    private static byte[] framed(ByteBuffer head, ByteBuffer rest) {
         int size = head.remaining() + rest.remaining();
         return ByteBuffer.allocate(Integer.BYTES + size).putInt(size).put(head).put(rest).array();
     }
@@ -185,7 +206,109 @@ public final class AcceptingBrokers {
         RequestHeader header = new RequestHeader(ApiKeys.LEADER_AND_ISR, version, "warm-up", 0);
         ByteBuffer packed = MessageUtil.toByteBuffer(order, version);
         for (int run = 0; run < WARM_UP; run++) {
-            frame(header, answer(header, packed.duplicate()).body);
+            frame(header, answer(new Leader(-1), header, packed.duplicate()).body);
+        }
+    }
+
+    // --- joins -------------------------------------------------------------------------------------------------
+
+    /** The replicas of one partition that are in its ISR, or are to be. */
+    private record Joined(
+            long brokerEpoch, Uuid topicId, LeaderAndIsrRequestData.LeaderAndIsrPartitionState state, Set<Integer> isr) {}
+
+    /** The leaders of one broker. As Kafka's do, they ask for all that waits in one request, and for one at a time. */
+    private static final class Leader {
+        private static final short VERSION = ApiKeys.ALTER_PARTITION.latestVersion();
+
+        private final int broker;
+        private final BlockingQueue<Joined> waiting = new LinkedBlockingQueue<>();
+        private Socket socket;
+
+        private Leader(int broker) {
+            this.broker = broker;
+        }
+
+        private void letJoin(
+                long brokerEpoch, Uuid topicId, LeaderAndIsrRequestData.LeaderAndIsrPartitionState state) {
+            Set<Integer> isr = new LinkedHashSet<>(state.isr());
+            if (state.leader() == broker && isr.addAll(state.addingReplicas()) && controllerPort > 0) {
+                waiting.add(new Joined(brokerEpoch, topicId, state, isr));
+            }
+        }
+
+        private void askForJoins() {
+            List<Joined> batch = new ArrayList<>();
+            try {
+                while (true) {
+                    batch.add(waiting.take());
+                    waiting.drainTo(batch);
+                    ask(request(batch));
+                    batch.clear();
+                }
+            } catch (InterruptedException | IOException fault) {
+                fault.printStackTrace();
+                System.exit(1);
+            }
+        }
+
+        private AlterPartitionRequestData request(List<Joined> batch) {
+            Map<Uuid, AlterPartitionRequestData.TopicData> topics = new LinkedHashMap<>();
+            for (Joined joined : batch) {
+                var partition = new AlterPartitionRequestData.PartitionData()
+                        .setPartitionIndex(joined.state.partitionIndex())
+                        .setLeaderEpoch(joined.state.leaderEpoch())
+                        .setPartitionEpoch(joined.state.partitionEpoch());
+                for (int id : joined.isr) {
+                    partition.newIsrWithEpochs().add(new AlterPartitionRequestData.BrokerState().setBrokerId(id));
+                }
+                topics.computeIfAbsent(joined.topicId, id -> new AlterPartitionRequestData.TopicData().setTopicId(id))
+                        .partitions().add(partition);
+            }
+            return new AlterPartitionRequestData()
+                    .setBrokerId(broker)
+                    .setBrokerEpoch(batch.get(batch.size() - 1).brokerEpoch)
+                    .setTopics(new ArrayList<>(topics.values()));
+        }
+
+        private void ask(AlterPartitionRequestData request) throws IOException {
+            RequestHeader header = new RequestHeader(ApiKeys.ALTER_PARTITION, VERSION, "broker-" + broker, 0);
+            byte[] frame = framed(
+                    MessageUtil.toByteBuffer(header.data(), header.headerVersion()),
+                    MessageUtil.toByteBuffer(request, VERSION));
+            ByteBuffer answer;
+            try {
+                answer = exchange(frame);
+            } catch (IOException end) {
+                // The connection was to a controller that has ended since.
+                socket = null;
+                answer = exchange(frame);
+            }
+            ResponseHeader.parse(answer, ApiKeys.ALTER_PARTITION.responseHeaderVersion(VERSION));
+            report(new AlterPartitionResponseData(new ByteBufferAccessor(answer), VERSION));
+        }
+
+        private ByteBuffer exchange(byte[] frame) throws IOException {
+            if (socket == null) {
+                socket = new Socket(InetAddress.getByName("127.0.0.1"), controllerPort);
+                socket.setTcpNoDelay(true);
+            }
+            socket.getOutputStream().write(frame);
+            DataInputStream in = new DataInputStream(socket.getInputStream());
+            byte[] payload = new byte[in.readInt()];
+            in.readFully(payload);
+            return ByteBuffer.wrap(payload);
+        }
+
+        /** Writes refusals to the log. A leader that is told a later state asks again. */
+        private void report(AlterPartitionResponseData answer) {
+            Map<Short, Integer> errors = new TreeMap<>();
+            errors.put(answer.errorCode(), 1);
+            answer.topics().forEach(topic ->
+                    topic.partitions().forEach(one -> errors.merge(one.errorCode(), 1, Integer::sum)));
+            errors.remove((short) 0);
+            if (!errors.isEmpty()) {
+                System.err.println("broker " + broker + ": refused joins, by error: " + errors);
+            }
         }
     }
 
@@ -194,7 +317,12 @@ public final class AcceptingBrokers {
     private static void answerQuestions(Socket socket) throws IOException {
         var in = new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            String answer = sums(Long.parseLong(line.split(" ")[1])) + "\n";
+            String[] question = line.split(" ");
+            if (question[0].equals("controller")) {
+                controllerPort = Integer.parseInt(question[1]);
+                continue;
+            }
+            String answer = sums(Long.parseLong(question[1])) + "\n";
             socket.getOutputStream().write(answer.getBytes(StandardCharsets.US_ASCII));
         }
     }

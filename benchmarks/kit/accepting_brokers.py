@@ -49,6 +49,11 @@ class Taken:
         """The time of the last answer, in microseconds since 1970; 0 without any."""
         return max(self.leader_and_isr.answered, self.stop_replica.answered, self.update_metadata.answered)
 
+    @property
+    def requests(self) -> tuple[int, int, int]:
+        """The numbers of requests, by kind."""
+        return self.leader_and_isr.requests, self.stop_replica.requests, self.update_metadata.requests
+
     def __str__(self) -> str:
         kinds = {"LeaderAndIsr": self.leader_and_isr, "StopReplica": self.stop_replica}
         told = [f"{name} {of.requests} ({of.partitions:,} partitions)" for name, of in kinds.items()]
@@ -78,7 +83,7 @@ class AcceptingBrokers:
         return Taken(*(sums.get(kind.api_key, Orders()) for kind in kinds))
 
     async def let_join(self, controller_port: int) -> None:
-        """Have the leaders among our brokers let replicas join the ISR that are being added; 0 ends that."""
+        """Have the leaders let replicas join the ISR that are being added; 0 ends that."""
         await self._control.send_all(f"controller {controller_port}\n".encode())
 
 

@@ -22,7 +22,10 @@ CONTROLLER_EPOCH: Final = 1
 
 @frozen
 class Shape:
-    """The size of a cluster. Broker 0 leads `led_by_first` partitions, and the others share the rest evenly."""
+    """The size of a cluster. Broker 0 leads `led_by_first` partitions, and the others share the rest evenly.
+
+    The topics are numbered from `first_topic`, so that topics that are created one after another have different ids.
+    """
 
     topics: int
     partitions_per_topic: int
@@ -30,15 +33,21 @@ class Shape:
     replication_factor: int = 3
     led_by_first: int | None = None
     prefix: str = "topic"
+    first_topic: int = 0
 
     @property
     def partitions(self) -> int:
         """The number of partitions."""
         return self.topics * self.partitions_per_topic
 
+    @property
+    def replica_count(self) -> int:
+        """The number of replicas of all partitions."""
+        return self.partitions * self.replication_factor
+
     def names(self) -> list[str]:
         """List the topics."""
-        return [f"{self.prefix}-{number:05}" for number in range(self.topics)]
+        return [f"{self.prefix}-{self.first_topic + number:05}" for number in range(self.topics)]
 
     def tps(self) -> list[TopicPartition]:
         """List the partitions."""
@@ -77,7 +86,10 @@ def topic_znodes(shape: Shape) -> Iterator[tuple[str, bytes]]:
     size = shape.partitions_per_topic
     for number, name in enumerate(shape.names()):
         partitions = {p: ReplicaAssignment(shape.replicas(number * size + p)) for p in range(size)}
-        yield paths.topic(name), formats.encode_topic(formats.TopicZnode(partitions, topic_id(number)))
+        yield (
+            paths.topic(name),
+            formats.encode_topic(formats.TopicZnode(partitions, topic_id(shape.first_topic + number))),
+        )
 
 
 def state_znodes(shape: Shape) -> Iterator[tuple[str, bytes]]:

@@ -181,6 +181,6 @@ def news_of(shape: Shape, states: Mapping[str, bytes], recipients: Recipients) -
             replicas = shape.replicas(number)
             leadership = formats.decode_partition_state(tp, data, 1)
             assignment = ReplicaAssignment(replicas)
-            id_ = topic_id(number // shape.partitions_per_topic)
+            id_ = topic_id(shape.first_topic + number // shape.partitions_per_topic)
             news.append(News(PartitionState.of(tp, id_, assignment, leadership), *recipients(replicas)))
     return news

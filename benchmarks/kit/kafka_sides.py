@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ import trio
 from attrs import define, field
 
 from benchmarks.kit.accepting_brokers import AcceptingBrokers, accepting_brokers
-from benchmarks.kit.cluster import Shape, commit_all, create_topics, state_znodes
+from benchmarks.kit.cluster import Shape, commit_all, create_topics, multis, state_znodes, topic_znodes
 from benchmarks.kit.kafka_broker import KafkaBroker, require_jars
 from benchmarks.kit.memory import processor_seconds_of
 from benchmarks.kit.samples import KAFKA, KLAMM, now
@@ -23,11 +23,22 @@ from controller.admin import handover
 from tests.kit import kafka_registrations
 from transport.child_process import spawn
 from transport.kafka import messages as kafka
+from transport.kafka.client import KafkaConnection
 from transport.kafka.connecting import open_kafka_connection
-from transport.metadata import Listener
+from transport.kafka.messages.alter_partition_reassignments_request import ReassignablePartition, ReassignableTopic
+from transport.metadata import Listener, TopicPartition
 from transport.network import TcpNetwork
 from transport.store import formats, paths
-from transport.store.protocol import ANY_VERSION, Create, Delete, MetadataStore, Set, Znode, ensure_paths
+from transport.store.protocol import (
+    ANY_VERSION,
+    Create,
+    Delete,
+    MetadataStore,
+    Set,
+    Znode,
+    children_of,
+    ensure_paths,
+)
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import HOST, free_port
 
@@ -38,7 +49,11 @@ OURS: Final = 9001
 SESSION_MS: Final = 10_000
 PATIENCE_SECONDS: Final = 3600
 POLL_SECONDS: Final = 0.02
+_PATIENCE_MS: Final = PATIENCE_SECONDS * 1000
 _LISTENER: Final = "PLAINTEXT"
+
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+"""The new replicas of partitions."""
 
 
 @define(eq=False, kw_only=True)
@@ -97,16 +112,38 @@ class Side(ABC):
             raise RuntimeError(f"{self.name}'s controller has ended: see {self.directory}")
         return processor_seconds_of(self.process.pid)
 
+    # --- requests to it -------------------------------------------------------------------------------------------
+
     async def shut_broker_down(self, broker_id: int) -> int:
         """Ask for a controlled shutdown, and return when that was, in microseconds since 1970."""
         epoch = (await self.require(paths.broker(broker_id))).stat.czxid
-        async with open_kafka_connection(TcpNetwork(), HOST, self.port, client_id="benchmark") as connection:
+        async with self._connected() as connection:
             version = connection.version_of(kafka.ControlledShutdownRequest)
             request, begun = kafka.ControlledShutdownRequest(broker_id, epoch), now()
             answer = await connection.send(request, kafka.ControlledShutdownResponse, version, timeout=PATIENCE_SECONDS)
         if answer.error_code or answer.remaining_partitions:
             raise RuntimeError(f"the controlled shutdown failed: {str(answer)[:200]}")
         return begun
+
+    async def move(self, targets: Targets) -> int:
+        """Ask for a reassignment, and return when that was, in microseconds since 1970."""
+        moves: dict[str, list[ReassignablePartition]] = {}
+        for tp, replicas in targets.items():
+            moves.setdefault(tp.topic, []).append(ReassignablePartition(tp.partition, replicas))
+        topics = [ReassignableTopic(name, tuple(partitions)) for name, partitions in moves.items()]
+        async with self._connected() as connection:
+            version = connection.version_of(kafka.AlterPartitionReassignmentsRequest)
+            request, begun = kafka.AlterPartitionReassignmentsRequest(_PATIENCE_MS, tuple(topics)), now()
+            answer = await connection.send(
+                request, kafka.AlterPartitionReassignmentsResponse, version, timeout=PATIENCE_SECONDS
+            )
+        refused = [one for topic in answer.responses for one in topic.partitions if one.error_code]
+        if answer.error_code or refused:
+            raise RuntimeError(f"the reassignment was refused: {answer.error_code}, {refused[:1]}")
+        return begun
+
+    def _connected(self) -> AbstractAsyncContextManager[KafkaConnection]:
+        return open_kafka_connection(TcpNetwork(), HOST, self.port, client_id="benchmark")
 
     # --- its znodes -----------------------------------------------------------------------------------------------
 
@@ -120,9 +157,8 @@ class Side(ABC):
 
     async def create(self) -> None:
         """Create the topics, and register the brokers."""
-        await ensure_paths(self.store, [paths.BROKER_IDS, paths.TOPICS, paths.TOPIC_CONFIGS])
-        names = self.shape.names()
-        await commit_all(self.store, [Create(paths.topic_config(name), formats.encode_config({})) for name in names])
+        await ensure_paths(self.store, [paths.BROKER_IDS, paths.TOPICS, paths.TOPIC_CONFIGS, paths.DELETE_TOPICS])
+        await self._create_configs(self.shape)
         await create_topics(self.store, self.shape)
         for broker_id in range(self.shape.brokers):
             await self.register(broker_id)
@@ -136,11 +172,47 @@ class Side(ABC):
         """Delete the registration of a broker."""
         await self.store.multi([Delete(paths.broker(broker_id))])
 
-    async def states(self) -> dict[str, Znode]:
-        """Return the state of each partition, by path."""
-        names = [path for path, _ in state_znodes(self.shape)]
+    async def create_more(self, more: Shape) -> int:
+        """Create topics for which the controller is to create the states, as Kafka's tools do; return when."""
+        await self._create_configs(more)
+        multis_of_topics = multis([Create(path, data) for path, data in topic_znodes(more)], chunk=more.topics)
+        begun = now()
+        for multi in multis_of_topics:
+            await self.store.multi(multi)
+        return begun
+
+    async def delete(self, more: Shape) -> int:
+        """Mark topics for deletion all at once; return when."""
+        begun = now()
+        await self.store.multi([Create(paths.delete_topic(name)) for name in more.names()])
+        return begun
+
+    async def until_deleted(self) -> int:
+        """Wait until no topic is left but the first ones, and no mark; return when that was."""
+        while await self.children(paths.DELETE_TOPICS) or await self.topics() != self.shape.names():  # noqa: ASYNC110
+            await trio.sleep(POLL_SECONDS)
+        return now()
+
+    async def topics(self) -> list[str]:
+        """List the topics that have a znode or a configuration."""
+        return sorted({*await self.children(paths.TOPICS), *await self.children(paths.TOPIC_CONFIGS)})
+
+    async def _create_configs(self, shape: Shape) -> None:
+        empty = formats.encode_config({})
+        await commit_all(self.store, [Create(paths.topic_config(name), empty) for name in shape.names()])
+
+    async def children(self, path: str) -> list[str]:
+        """List the children of a znode."""
+        return await children_of(self.store, path)
+
+    async def read(self, names: Sequence[str]) -> dict[str, Znode]:
+        """Return those of some znodes that are there, by path."""
         found = zip(names, await self.store.read(names), strict=True)
         return {path: znode for path, znode in found if znode is not None}
+
+    async def states(self) -> dict[str, Znode]:
+        """Return the state of each partition, by path."""
+        return await self.read([path for path, _ in state_znodes(self.shape)])
 
     async def restore(self, broker_id: int) -> None:
         """Write all states as they were at first, and register a broker anew."""
@@ -250,6 +322,7 @@ async def _one_side(
         accepting_brokers(shape.brokers + more, require_jars(), log) as brokers,
     ):
         side = make(zookeeper=chroot, store=store, shape=shape, brokers=brokers, directory=directory)
+        await brokers.let_join(side.port)
         await side.create()
         try:
             yield side

@@ -35,6 +35,10 @@ class Samples:
         processor = "" if sample.processor is None else f", processor {sample.processor:.2f} s"
         say(f"{side}: {event}: {sample.seconds:.3f} s{processor}", remark)
 
+    def medians(self, side: str) -> dict[str, float]:
+        """Return the median of the seconds of each event."""
+        return {event: median(one.seconds for one in of[side]) for event, of in self._samples.items()}
+
     def table(self) -> Iterator[str]:
         """Yield the lines of a table with medians, and with the medians of the pairs' ratios."""
         has_processor = any(
@@ -43,15 +47,15 @@ class Samples:
         titles = ["event", "pairs", *(f"{name}, s" for name in NAMES), "ratio (least to most)"]
         if has_processor:
             titles += [*(f"{name}, processor, s" for name in NAMES), "ratio"]
-        yield _line(titles)
-        yield _line(["---", *["---:"] * (len(titles) - 1)])
+        yield table_line(titles)
+        yield table_line(["---", *["---:"] * (len(titles) - 1)])
         for event, of in self._samples.items():
             theirs, ours = of[KAFKA], of[KLAMM]
             cells = [event, str(len(ours)), *_compared([one.seconds for one in theirs], [one.seconds for one in ours])]
             if has_processor:
                 cells += _compared([one.processor or 0 for one in theirs], [one.processor or 0 for one in ours])[:2]
                 cells.append(_ratio([one.processor or 0 for one in theirs], [one.processor or 0 for one in ours]))
-            yield _line(cells)
+            yield table_line(cells)
 
 
 def _compared(theirs: list[float], ours: list[float]) -> list[str]:
@@ -64,7 +68,8 @@ def _ratio(theirs: list[float], ours: list[float]) -> str:
     return f"{median(our / their for their, our in zip(theirs, ours, strict=True)):.2f}"
 
 
-def _line(cells: list[str]) -> str:
+def table_line(cells: list[str]) -> str:
+    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
