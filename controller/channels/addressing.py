@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Generic, TypeVar
 
 from attrs import define, evolve, field
 
 from controller.channels.backlog import Told
-from controller.channels.blocks import MAX_PARTITIONS, Key, Orders, States, key_of, key_of_order
+from controller.channels.blocks import MAX_PARTITIONS, Key, Orders, States, Stops, key_of, key_of_order, key_of_stop
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
-from transport.messages import LeaderAndIsrPartition, PartitionState
-from transport.messages.shared import CommonRows
+from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
+from transport.messages.shared import CommonRows, SharedRows
+
+R = TypeVar("R")
 
 
 def addressed(publications: Sequence[Publication], everyone: Collection[int]) -> dict[int, list[Told]]:
     """Return what each broker is told of what was published together. A broker outside `everyone` is told nothing.
 
-    Consecutive states for the same brokers are joined, and so are all orders to lead and follow. They may then follow
-    publications of other kinds that came after them, which is safe because a backlog keeps kinds apart. But a stop is
-    never overtaken by a later order for its partition, nor the other way round.
+    Consecutive states for the same brokers are joined, and so are all orders to lead and follow, and all stops. They
+    may then follow publications of other kinds that came after them, which is safe because a backlog keeps kinds apart.
+    But a stop is never overtaken by a later order for its partition, nor the other way round.
     """
     sorter = _Sorter(everyone)
     for publication in publications:
@@ -37,14 +41,43 @@ def addressed(publications: Sequence[Publication], everyone: Collection[int]) ->
 
 
 @define
+class _Selections(Generic[R]):
+    """Rows of which each broker is told its own selection."""
+
+    _key: Callable[[R], Key]
+    _common: CommonRows[R] = field(factory=CommonRows, init=False)
+    _places: dict[int, list[int]] = field(factory=dict, init=False)
+    """The rows for each broker, by their places among all."""
+
+    def add(self, recipients: Iterable[tuple[int, ...]], rows: Iterable[R], begin: Callable[[int], object]) -> None:
+        """Add rows, each for its recipients; `begin` says of a broker that comes first whether it may be told."""
+        first, known = len(self._common.rows), self._places
+        self._common.rows += rows
+        for place, brokers in enumerate(recipients, first):
+            for broker_id in brokers:
+                if broker_id in known:
+                    known[broker_id].append(place)
+                elif begin(broker_id):
+                    known[broker_id] = [place]
+
+    def joined(self) -> Iterator[tuple[int, list[list[SharedRows[R]]]]]:
+        """Yield each broker with the lists that it is told together: no two of their rows have the same key."""
+        keys = list(map(self._key, self._common.rows))
+        are_different = len(set(keys)) == len(keys)
+        for broker_id, places in self._places.items():
+            # Rows with the same key would have to be merged: the backlog does so if they come one by one.
+            is_list = are_different or len({keys[place] for place in places}) == len(places)
+            size = MAX_PARTITIONS if is_list else 1
+            lists = [self._common.select(places[start : start + size]) for start in range(0, len(places), size)]
+            yield broker_id, [lists] if is_list else [[rows] for rows in lists]
+
+
+@define
 class _Sorter:
     everyone: Collection[int]
     told: dict[int, list[Told]] = field(factory=dict, init=False)
-    _orders: CommonRows[LeaderAndIsrPartition] = field(factory=CommonRows, init=False)
-    _places: dict[int, list[int]] = field(factory=dict, init=False)
-    """The orders for each broker, by their places among all."""
-
-    _stops: list[TellStopReplica] = field(factory=list, init=False)
+    _orders: _Selections[LeaderAndIsrPartition] = field(factory=partial(_Selections, key_of_order), init=False)
+    _stops: _Selections[StopReplicaPartition] = field(factory=partial(_Selections, key_of_stop), init=False)
     """The stops that follow these orders."""
 
     _stopped: set[Key] = field(factory=set, init=False)
@@ -57,21 +90,12 @@ class _Sorter:
         """Add orders to lead or follow: those in `recipients[i]` are told `states[i]`."""
         if self._stopped and not self._stopped.isdisjoint(map(key_of, states)):
             self.join_orders()
-        rows, known = self._orders.rows, self._places
-        first = len(rows)
-        rows += [LeaderAndIsrPartition(state, is_new) for state in states]
-        for place, brokers in enumerate(recipients, first):
-            for broker_id in brokers:
-                if broker_id in known:
-                    known[broker_id].append(place)
-                elif self._begin((broker_id,)):
-                    known[broker_id] = [place]
+        self._orders.add(recipients, [LeaderAndIsrPartition(state, is_new) for state in states], self._begins)
 
     def stop(self, told: TellStopReplica) -> None:
         """Add an order to stop a replica."""
-        self._stops.append(told)
-        self._stopped.add(told.partition.tp)
-        self._begin(told.brokers)
+        self._stopped.add(key_of_stop(told.partition))
+        self._stops.add([told.brokers], [told.partition], self._begins)
 
     def inform(self, told: TellMetadata) -> None:
         """Add metadata."""
@@ -87,18 +111,11 @@ class _Sorter:
 
     def join_orders(self) -> None:
         """Pass on the orders so far, and then the stops."""
-        keys = list(map(key_of_order, self._orders.rows))
-        are_different = len(set(keys)) == len(keys)
-        for broker_id, places in self._places.items():
-            # Orders for one partition in a list would have to be merged: the backlog does so if they come one by one.
-            is_list = are_different or len({keys[place] for place in places}) == len(places)
-            size = MAX_PARTITIONS if is_list else 1
-            lists = [self._orders.select(places[start : start + size]) for start in range(0, len(places), size)]
-            self.told[broker_id] += [Orders.of(lists)] if is_list else [Orders.of([rows]) for rows in lists]
-        for told in self._stops:
-            for broker_id in self._begin(told.brokers):
-                self.told[broker_id].append(told)
-        self._orders, self._places, self._stops, self._stopped = CommonRows(), {}, [], set()
+        for broker_id, orders in self._orders.joined():
+            self.told[broker_id] += map(Orders.of, orders)
+        for broker_id, stops in self._stops.joined():
+            self.told[broker_id] += map(Stops.of, stops)
+        self._orders, self._stops, self._stopped = _Selections(key_of_order), _Selections(key_of_stop), set()
 
     def join_states(self) -> None:
         """Pass on the states so far."""
@@ -107,6 +124,9 @@ class _Sorter:
             for broker_id in self._begin(self._informed):
                 self.told[broker_id] += states
             self._states = []
+
+    def _begins(self, broker_id: int) -> bool:
+        return bool(self._begin((broker_id,)))
 
     def _begin(self, brokers: tuple[int, ...] | None) -> list[int]:
         """Return those of some brokers that may be told something, each with a list of it."""

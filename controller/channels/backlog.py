@@ -14,20 +14,23 @@ is skipped while another entry of its partition, which must arrive first, is wai
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sized
+from collections.abc import Container, Iterator, Set as AbstractSet, Sized
 from itertools import chain, count, islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import define, field
 from msgspec.structs import replace
 
 from controller.channels.blocks import (
     MAX_PARTITIONS,
+    Block,
     Key,
     Orders,
     States,
+    Stops,
     is_recreation,
     key_of,
+    key_of_stop,
     newer_order,
     newer_state,
 )
@@ -49,7 +52,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-Told = Publication | Orders | States
+Told = Publication | Orders | Stops | States
 """Something that a broker is told, or what several are told together."""
 
 MAX_OVERTAKEN: Final = 4
@@ -80,8 +83,9 @@ class BrokerBacklog:
     """The first deletion of a topic that was recreated under its name. The broker may know the deleted topic, and if
     the new one is deleted before the broker hears of it, no other entry says that the first one no longer exists."""
 
-    _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
-    """Per partition and topic id, because a deleted topic and the one recreated under its name may both need a stop."""
+    _stops: Waiting[StopReplicaPartition] = field(init=False)
+    _namesakes: dict[tuple[Key, str], StopReplicaPartition] = field(factory=dict, init=False)
+    """Stops of topics recreated under the name of one that a stop waits of: both leave in one request."""
 
     _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
     """The number of times each kind of request was overtaken, in the order of sending."""
@@ -89,6 +93,7 @@ class BrokerBacklog:
     def __attrs_post_init__(self) -> None:
         self._leader_and_isr = Waiting(self.max_partitions)
         self._metadata = Waiting(self.max_partitions)
+        self._stops = Waiting(self.max_partitions)
 
     def waits_to_tell(self, topics: Container[str]) -> bool:
         """Return whether brokers' metadata of one of these topics waits to be sent."""
@@ -102,6 +107,7 @@ class BrokerBacklog:
             self._metadata,
             self._gone,
             self._stops,
+            self._namesakes,
         )
         return sum(map(len, parts)) + (self._live_brokers is not None or self._topics is not None)
 
@@ -119,8 +125,10 @@ class BrokerBacklog:
                     self.add(each)
             case TellMetadata():
                 self._add_metadata(told)
+            case Stops():
+                self._stops.add(told.blocks, self._replace_stop)
             case TellStopReplica(partition=partition):
-                self._add_stop(partition)
+                self.add(Stops.of([SharedRows((partition,))]))
 
     def take(self) -> Request[object] | None:
         """Remove and return the next request, or None if nothing waits."""
@@ -145,7 +153,7 @@ class BrokerBacklog:
     # --- what each kind of request takes -------------------------------------------------------------------------
 
     def _take_first_stops(self) -> Request[object] | None:
-        stops = _take_out(self._first_stops, self.max_partitions)
+        stops = tuple(_take_out(self._first_stops, self.max_partitions))
         return self._stop_request(stops) if stops else None
 
     def _take_live_brokers(self) -> Request[object] | None:
@@ -176,17 +184,18 @@ class BrokerBacklog:
         return self._metadata_request(states) if is_due else None
 
     def _take_stops(self) -> Request[object] | None:
-        waiting = _take_out(self._stops, self.max_partitions, self._leader_and_isr)
-        return self._stop_request([stop for by_id in waiting for stop in by_id.values()]) if waiting else None
+        stops = self._stops.take(self.max_partitions, self._leader_and_isr)
+        if self._namesakes:
+            stops += tuple(self._take_namesakes(set(map(key_of_stop, stops))))
+        return self._stop_request(stops) if stops else None
 
     # --- merging ------------------------------------------------------------------------------------------------
 
     def _add_orders(self, orders: Orders) -> None:
         # A newer LeaderAndIsr supersedes waiting stops of its partition, except deletions, which are sent first.
-        if self._stops:
-            for key in chain.from_iterable(orders.blocks):
-                by_id = self._stops.pop(key, {})
-                self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
+        for block in orders.blocks if self._stops else ():
+            superseded = [*self._stops.remove(block), *self._take_namesakes(block)]
+            self._first_stops |= {(key_of_stop(stop), stop.topic_id): stop for stop in superseded if stop.delete}
         self._leader_and_isr.add(orders.blocks, newer_order)
 
     def _add_metadata(self, told: TellMetadata) -> None:
@@ -207,12 +216,16 @@ class BrokerBacklog:
             self._gone.setdefault(key_of(waiting), waiting)
         return newer_state(waiting, state)
 
-    def _add_stop(self, partition: StopReplicaPartition) -> None:
-        by_id = self._stops.setdefault((partition.topic, partition.partition), {})
-        waiting = by_id.get(partition.topic_id)
-        if waiting is not None and waiting.delete:
-            partition = replace(partition, delete=True)
-        by_id[partition.topic_id] = partition
+    def _replace_stop(self, waiting: StopReplicaPartition, stop: StopReplicaPartition) -> StopReplicaPartition:
+        """Return what replaces a stop that waits when a later one of its partition comes."""
+        if waiting.topic_id != stop.topic_id:
+            key = key_of_stop(stop), stop.topic_id
+            self._namesakes[key] = _newer_stop(self._namesakes.get(key, stop), stop)
+            return waiting
+        return _newer_stop(waiting, stop)
+
+    def _take_namesakes(self, keys: Block[Any] | AbstractSet[Key]) -> list[StopReplicaPartition]:
+        return [self._namesakes.pop(each) for each in list(self._namesakes) if each[0] in keys]
 
     # --- envelopes ----------------------------------------------------------------------------------------------
 
@@ -223,9 +236,13 @@ class BrokerBacklog:
         number = next(self.numbers)
         return UpdateMetadataRequest(self.controller.id, *epochs, self.controller, live, partitions, topics, number)
 
-    def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
+    def _stop_request(self, stops: tuple[StopReplicaPartition, ...]) -> StopReplicaRequest:
         epochs = self.controller_epoch, self.broker_epoch
-        return StopReplicaRequest(self.controller.id, *epochs, tuple(stops), next(self.numbers))
+        return StopReplicaRequest(self.controller.id, *epochs, stops, next(self.numbers))
+
+
+def _newer_stop(waiting: StopReplicaPartition, stop: StopReplicaPartition) -> StopReplicaPartition:
+    return replace(stop, delete=True) if waiting.delete else stop
 
 
 def _take_out(waiting: dict[K, V], limit: int, behind: Container[K] = ()) -> list[V]:

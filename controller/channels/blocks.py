@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from attrs import define, frozen
 
-from transport.messages import LeaderAndIsrPartition, PartitionState
+from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import SharedRows
 from transport.metadata import LEADER_DURING_DELETE
 
@@ -65,6 +65,18 @@ class Orders:
 
 
 @frozen
+class Stops:
+    """Orders for a broker to stop replicas: blocks that have no partition in common."""
+
+    blocks: tuple[Block[StopReplicaPartition], ...]
+
+    @classmethod
+    def of(cls, lists: Iterable[SharedRows[StopReplicaPartition]]) -> Stops:
+        """Make blocks of lists that are no longer than a request."""
+        return cls(tuple([Block(rows, key_of_stop) for rows in lists]))
+
+
+@frozen
 class States:
     """Partition states for the metadata of several brokers: blocks that have no partition in common."""
 
@@ -101,6 +113,10 @@ key_of: Final[Callable[[PartitionState], Key]] = attrgetter("topic", "partition"
 
 key_of_order: Final[Callable[[LeaderAndIsrPartition], Key]] = attrgetter("state.topic", "state.partition")
 """Returns the key of an order to lead or follow."""
+
+
+key_of_stop: Final[Callable[[StopReplicaPartition], Key]] = attrgetter("topic", "partition")
+"""Returns the key of an order to stop a replica."""
 
 
 def is_recreation(waiting: PartitionState, state: PartitionState) -> bool:

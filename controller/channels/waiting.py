@@ -95,6 +95,13 @@ class Waiting(Generic[V]):
         self._drop_empty()
         return taken
 
+    def remove(self, block: Block[Any]) -> list[V]:
+        """Remove and return the entries that have a key of a block."""
+        keys = [key for part in self._parts for key in _common(part, block)]
+        removed = [self._part_of(key).pop(key) for key in keys]
+        self._drop_empty()
+        return removed
+
     def keep(self, is_kept: Callable[[V], bool]) -> None:
         """Drop the entries of which `is_kept` is not true."""
         for place, part in enumerate(self._parts):

@@ -59,7 +59,7 @@ def stops_have_no_number(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.channels.backlog:BrokerBacklog._stop_request",
-        ("tuple(stops), next(self.numbers))", "tuple(stops))"),
+        ("*epochs, stops, next(self.numbers))", "*epochs, stops)"),
     )
 
 
