@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.releases import Release
-from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionState, Request
+from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionState, Request, StopReplicaPartition
 from transport.metadata import LeaderAndIsr, Stray, TopicPartition
 
 R = TypeVar("R")
@@ -290,9 +290,15 @@ class StrayDeletion(ControllerEvent):
 
 @frozen
 class ReplicasDeleted(ControllerEvent):
-    """A broker has deleted replicas as ordered; each is paired with the leader epoch of its order."""
+    """A broker has carried out these orders to delete replicas."""
 
-    deletions: tuple[tuple[Stray, int], ...] = field(hash=False)
+    broker_id: int
+    orders: tuple[StopReplicaPartition, ...] = field(hash=False)
+
+    @property
+    def deletions(self) -> list[tuple[Stray, int]]:
+        """The replicas, each with the leader epoch of its order."""
+        return [(Stray(o.topic_id, o.topic, o.partition, self.broker_id), o.leader_epoch) for o in self.orders]
 
 
 @frozen

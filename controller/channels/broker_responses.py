@@ -81,17 +81,14 @@ class BrokerResponses:
         return isinstance(request, UpdateMetadataRequest) and error.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
     def _deletions(self, broker_id: int, request: StopReplicaRequest, failed: set[TopicPartition]) -> None:
-        orders = [item for item in request.partitions if item.delete]
-        replicas = [Stray(item.topic_id, item.topic, item.partition, broker_id) for item in orders]
-        pairs = list(zip(replicas, orders, strict=True))
-        deleted = tuple(
-            [(replica, item.leader_epoch) for replica, item in pairs if not failed or item.tp not in failed]
-        )
-        left = tuple([replica for replica, item in pairs if failed and item.tp in failed])
+        orders = tuple([item for item in request.partitions if item.delete])
+        left = tuple([item for item in orders if item.tp in failed]) if failed else ()
+        deleted = tuple([item for item in orders if item.tp not in failed]) if failed else orders
         if deleted:
-            self.tell(ReplicasDeleted(deleted))
+            self.tell(ReplicasDeleted(broker_id, deleted))
         if left:
-            self.tell(ReplicasNotDeleted(left))
+            replicas = [Stray(item.topic_id, item.topic, item.partition, broker_id) for item in left]
+            self.tell(ReplicasNotDeleted(tuple(replicas)))
 
     def _leader_and_isr(self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
         event = LeaderAndIsrResponseReceived(broker_id, request.broker_epoch, request.controller_epoch)

@@ -16,7 +16,6 @@ replica that they do not have as deleted.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from typing import Final
@@ -136,38 +135,38 @@ def _stop(context: ControllerContext, tp: TopicPartition) -> StopReplicaPartitio
     return StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True)
 
 
-def replicas_deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
+def replicas_deleted(
+    context: ControllerContext, broker_id: int, obeyed: Sequence[StopReplicaPartition]
+) -> Rounds[None]:
     """Mark replicas that a broker deleted as Successful, and complete the topics without remaining replicas.
 
     Orders that carry a leader epoch are ignored: they came from a reassignment that removed the replica.
     """
-    answered = [replica for replica, epoch in deletions if epoch == EPOCH_DURING_DELETE]
-    names = yield from _judge(context, answered, ReplicaPhase.DELETION_SUCCESSFUL)
+    answered = [order for order in obeyed if order.leader_epoch == EPOCH_DURING_DELETE]
+    names = yield from _judge(context, broker_id, answered, ReplicaPhase.DELETION_SUCCESSFUL)
     yield from complete(context, [name for name in names if is_done(context, name)])
 
 
 def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
     """Mark replicas that a broker could not delete as Ineligible until the order is sent again."""
-    names = yield from _judge(context, replicas, ReplicaPhase.DELETION_INELIGIBLE)
-    brokers = sorted({replica.broker_id for replica in replicas})
-    for name in names:
-        text = "a broker could not delete its replicas: the order is repeated, its log gives the reason"
-        log.warning(text, topic=name, brokers=brokers, after_seconds=RETRY_SECONDS)
+    for broker_id in sorted({replica.broker_id for replica in replicas}):
+        answered = [replica for replica in replicas if replica.broker_id == broker_id]
+        for name in (yield from _judge(context, broker_id, answered, ReplicaPhase.DELETION_INELIGIBLE)):
+            text = "a broker could not delete its replicas: the order is repeated, its log gives the reason"
+            log.warning(text, topic=name, broker=broker_id, after_seconds=RETRY_SECONDS)
 
 
-def _judge(context: ControllerContext, answered: Sequence[Stray], phase: ReplicaPhase) -> Rounds[list[str]]:
+def _judge(
+    context: ControllerContext, broker_id: int, answered: Sequence[StopReplicaPartition | Stray], phase: ReplicaPhase
+) -> Rounds[list[str]]:
     """Move the answered replicas whose deletion is in progress to a state; return the names of their topics."""
-    moved: defaultdict[int, dict[TopicPartition, None]] = defaultdict(dict)
     # Answers about an earlier topic of the same name, and answers that nothing waits for, are ignored.
-    ours = {(context.topic_id(stray.topic), stray.topic) for stray in answered if stray.topic in context.deletions}
-    for topic_id, name, number, broker_id in answered:
-        tp = TopicPartition(name, number)
-        is_ours = (topic_id, name) in ours
-        if is_ours and context.replica_phases.get((tp, broker_id)) is ReplicaPhase.DELETION_STARTED:
-            moved[broker_id][tp] = None
-    facts = [ReplicasOfBrokerMoved(broker_id, list(tps), phase) for broker_id, tps in moved.items()]
-    yield from change("deleted", [Step(facts=tuple(facts))] if facts else [])
-    return list(dict.fromkeys(tp.topic for tps in moved.values() for tp in tps))
+    ours = {(name, context.topic_id(name)) for name in {item.topic for item in answered} if name in context.deletions}
+    tps = [TopicPartition(item.topic, item.partition) for item in answered if (item.topic, item.topic_id) in ours]
+    begun = context.replica_phases.those_in(ReplicaPhase.DELETION_STARTED, broker_id, dict.fromkeys(tps))
+    fact = ReplicasOfBrokerMoved(broker_id, begun, phase)
+    yield from change("deleted", [Step(facts=(fact,))] if begun else [])
+    return list(dict.fromkeys(tp.topic for tp in begun))
 
 
 # --- znodes -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ order of its assignment, and equal rows are one object: a partition takes one en
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cache
+from itertools import groupby
 from typing import Final, TypeVar, overload
 
 from attrs import define, field
@@ -191,7 +193,20 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
 
     def are_all(self, tps: Iterable[TopicPartition], phase: ReplicaPhase) -> bool:
         """Return whether all assigned replicas of partitions are in a state."""
-        return all(set(row[1]) == {phase} for row in {self._rows.get(tp, NO_ROW) for tp in tps})
+        rows = (self._rows.get(tp, NO_ROW) for tp in tps)
+        return all(set(row[1]) == {phase} for row, _ in groupby(rows))
+
+    def those_in(self, phase: ReplicaPhase, broker_id: int, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those of the partitions whose assigned replica on a broker is in a state."""
+
+        @cache
+        def is_in(row: Row, replicas: tuple[int, ...]) -> bool:
+            return (broker_id, phase) in zip(replicas, row[1], strict=False)
+
+        rows = self._rows
+        known = [tp for tp in tps if tp in rows]
+        both = zip(known, assignments_of(self._phases.topics, known), strict=True)
+        return [tp for tp, assignment in both if is_in(rows[tp], assignment.replicas)]
 
     def move(self, replica: Replica, to: ReplicaPhase) -> None:
         """Let a replica enter a state, unless the table of states forbids it."""

@@ -84,8 +84,9 @@ def _modified(context: ControllerContext, event: events.PartitionModifications, 
 
 
 def _deleted(context: ControllerContext, event: events.ReplicasDeleted, _host: Host) -> Rounds[None]:
-    yield from strays.deleted(context, event.deletions)
-    yield from deletion.replicas_deleted(context, event.deletions)
+    if context.strays or context.recalled:
+        yield from strays.deleted(context, event.deletions)
+    yield from deletion.replicas_deleted(context, event.broker_id, event.orders)
 
 
 def _not_deleted(context: ControllerContext, event: events.ReplicasNotDeleted, _host: Host) -> Rounds[None]:

@@ -8,6 +8,7 @@ from controller.events import ReplicasDeleted, TopicDeletion
 from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
+from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create
@@ -36,7 +37,15 @@ def replica(broker_id: int, partition: int = 0, topic: str = "orders") -> Stray:
 
 async def deleted(bench: Bench, *replicas: Stray) -> None:
     """Let brokers answer that they have deleted replicas."""
-    await bench.handle(ReplicasDeleted(tuple((item, EPOCH_DURING_DELETE) for item in replicas)))
+    for broker_id in dict.fromkeys(item.broker_id for item in replicas):
+        await bench.handle(obeyed(*(item for item in replicas if item.broker_id == broker_id)))
+
+
+def obeyed(*replicas: Stray, epoch: int = EPOCH_DURING_DELETE) -> ReplicasDeleted:
+    """Return the event that a broker has carried out the orders to delete its replicas."""
+    [broker_id] = {item.broker_id for item in replicas}
+    orders = [StopReplicaPartition(item.topic, item.topic_id, item.partition, epoch, delete=True) for item in replicas]
+    return ReplicasDeleted(broker_id, tuple(orders))
 
 
 async def strays(bench: Bench) -> list[Stray | None]:

@@ -6,12 +6,13 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from controller.events import IsrChangeNotification, ReplicasDeleted, TopicChange, TopicDeletion
+from controller.events import IsrChangeNotification, TopicChange, TopicDeletion
 from controller.handlers import deletion
 from controller.handlers.topics import topic_change
 from controller.model.rounds import TellStopReplica
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
+from tests.controller.deletions import obeyed, replica
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
@@ -33,7 +34,7 @@ from transport.messages import (
     NewPartitions,
     NewTopic,
 )
-from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
+from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete
 from transport.store.tree import Access
@@ -138,16 +139,17 @@ async def test_nobody_looks_for_a_closed_topic_that_is_gone(bench: Bench, access
 async def test_a_topic_that_cannot_be_removed_is_tried_again(bench: Bench, access: Access, path: str) -> None:
     await bench.start(ORIGIN)
     allow(bench, path, access)
-    answer = await bench.ask(DeleteTopicsRequest((TP.topic,)), DeleteTopicsResponse)
-    assert answer.topics[0].error is ErrorCode.NONE
+    marked = await bench.ask(DeleteTopicsRequest((TP.topic,)), DeleteTopicsResponse)
+    assert marked.topics[0].error is ErrorCode.NONE
     await bench.handle(TopicDeletion())
-    deleted = ReplicasDeleted(tuple((Stray("id-of-orders", *TP, id_), EPOCH_DURING_DELETE) for id_ in ORIGIN))
+    answers = [obeyed(replica(broker_id)) for broker_id in ORIGIN]
     with capture_logs() as logs:
-        await bench.handle(deleted)
+        for answer in answers:
+            await bench.handle(answer)
     assert TP.topic in bench.context.deletions
     assert any("cannot be removed yet" in log["event"] for log in logs)
     again = (deletion.RETRY_SECONDS, TopicDeletion())
-    assert again in alarms.alarms(bench.context, deleted)
+    assert again in alarms.alarms(bench.context, answers[-1])
     assert again in alarms.alarms(bench.context, TopicDeletion())
     allow(bench, path, Access.ALL)
     await bench.handle(TopicDeletion())

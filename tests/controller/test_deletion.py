@@ -26,6 +26,7 @@ from tests.controller.deletions import (
     deleted,
     leaves_no_trace,
     mark,
+    obeyed,
     phases,
     replica,
     start_and_mark,
@@ -35,7 +36,7 @@ from tests.controller.deletions import (
 from tests.controller.meddler import Meddler
 from transport.errors import ErrorCode
 from transport.messages import LeaderAndIsrPartition, LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionError
-from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op
 
@@ -205,10 +206,10 @@ async def test_a_replica_that_could_not_be_deleted_is_ineligible_until_it_is_tri
 @pytest.mark.parametrize(
     "answer",
     [
-        ReplicasDeleted(((replica(2), 0),)),
-        ReplicasDeleted(((Stray("another-id", "orders", 0, 2), EPOCH_DURING_DELETE),)),
-        ReplicasDeleted(((replica(7), EPOCH_DURING_DELETE),)),
-        ReplicasDeleted(((replica(2, 0, "unknown"), EPOCH_DURING_DELETE),)),
+        obeyed(replica(2), epoch=0),
+        obeyed(Stray("another-id", "orders", 0, 2)),
+        obeyed(replica(7)),
+        obeyed(replica(2, 0, "unknown")),
         ReplicasNotDeleted((Stray("another-id", "orders", 0, 2),)),
     ],
     ids=["of a reassignment", "of a namesake", "of no replica", "of no topic", "failed of a namesake"],

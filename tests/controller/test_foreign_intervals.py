@@ -9,16 +9,16 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import PartitionModifications, ReplicasDeleted, TopicChange, TopicDeletion
+from controller.events import PartitionModifications, TopicChange, TopicDeletion
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.election_results import Won
 from controller.node.candidacy import AmongKafka
 from tests.controller.conftest import ENDPOINT, TP, Bench
-from tests.controller.deletions import create, deleted, replica, strays
+from tests.controller.deletions import create, deleted, obeyed, replica, strays
 from tests.kit import kafka_registrations
 from transport.errors import ErrorCode
-from transport.metadata import EPOCH_DURING_DELETE, Listener, ReplicaAssignment
+from transport.metadata import Listener, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Set
 
@@ -109,7 +109,7 @@ async def test_a_replica_that_nobody_has_is_deleted_all_the_same(kafka: Bench) -
     await give_to_kafka(kafka)
     await take_office(kafka)
     assert kafka.seen.stopped(delete=True) == {3}
-    await kafka.handle(ReplicasDeleted(((replica(3), EPOCH_DURING_DELETE),)))
+    await kafka.handle(obeyed(replica(3)))
     assert await strays(kafka) == []
 
 

@@ -13,8 +13,8 @@ from controller.model.rounds import Publication
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import Observer
 from tests.controller.conftest import ENDPOINT, Bench, Recorder
-from tests.controller.deletions import deleted, leaves_no_trace, mark, replica
-from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, ReplicaAssignment, Stray, TopicPartition
+from tests.controller.deletions import deleted, leaves_no_trace, mark, obeyed, replica
+from transport.metadata import BrokerRegistration, ReplicaAssignment, Stray, TopicPartition
 from transport.store import formats, paths
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create, MetadataStore, ensure_paths
@@ -115,8 +115,8 @@ async def test_a_real_zookeeper_accepts_the_commits_too(zookeeper: str) -> None:
         [moves] = await store.children([paths.topic_reassignments(NAME)])
         assert moves is not None
         assert (len(moves), list(context.deletions)) == (MANY, [NAME])
-        everywhere = [Stray("id-of-it", NAME, number, broker) for number in range(MANY) for broker in BROKERS_OF_ALL]
-        answered = [(stray, EPOCH_DURING_DELETE) for stray in everywhere]
-        await runner.run("deleted", deletion.replicas_deleted(context, answered))
+        for broker_id in BROKERS_OF_ALL:
+            answer = obeyed(*(Stray("id-of-it", NAME, number, broker_id) for number in range(MANY)))
+            await runner.run("deleted", deletion.replicas_deleted(context, broker_id, answer.orders))
         assert await what_is_left(store) == [[], [], []]
         assert context.topics == {}

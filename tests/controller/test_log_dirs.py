@@ -269,7 +269,7 @@ def test_what_a_broker_deleted_is_told_and_a_refusal_is_logged() -> None:
         responses.take(4, asked, ApiError(ErrorCode.STALE_BROKER_EPOCH, "77 is old"))
     first, second = Stray("id-1", "orders", 0, 4), Stray("id-1", "orders", 1, 4)
     left = [ReplicasNotDeleted((second,)), ReplicasNotDeleted((first, second))]
-    assert told == [ReplicasDeleted(((first, 3),)), *left]
+    assert told == [ReplicasDeleted(4, stops[:1]), *left]
     assert [(log["broker"], log.get("partition"), log["error"]) for log in logs] == [
         (4, "orders-1", "KAFKA_STORAGE_ERROR"),
         (4, None, "STALE_BROKER_EPOCH: 77 is old"),

@@ -11,7 +11,6 @@ from controller.events import (
     AutoPreferredReplicaLeaderElection,
     BrokerChange,
     PartitionModifications,
-    ReplicasDeleted,
     ReplicasNotDeleted,
     StrayDeletion,
     TopicChange,
@@ -19,7 +18,7 @@ from controller.events import (
 from controller.handlers.metadata import describe_topics
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT, TP, Bench
-from tests.controller.deletions import create, deleted, replica, strays
+from tests.controller.deletions import create, deleted, obeyed, replica, strays
 from tests.kit import kafka_registrations
 from transport.messages import WaitingReplica
 from transport.metadata import NO_LEADER, Listener
@@ -136,7 +135,7 @@ async def test_an_order_that_failed_is_repeated_before_the_later_replica_starts(
 
 async def test_a_late_answer_about_another_epoch_starts_nothing(bench: Bench) -> None:
     await recreate(bench)
-    await bench.handle(ReplicasDeleted(((replica(1)._replace(topic_id="id-of-a-third"), 0),)))
+    await bench.handle(obeyed(replica(1)._replace(topic_id="id-of-a-third"), epoch=0))
     assert told(bench) == []
 
 

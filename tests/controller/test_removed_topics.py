@@ -10,14 +10,13 @@ from controller.events import (
     BrokerChange,
     ControllerEvent,
     PartitionModifications,
-    ReplicasDeleted,
     ReplicasNotDeleted,
     StrayDeletion,
     TopicChange,
 )
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.conftest import ENDPOINT, TP, Bench
-from tests.controller.deletions import SECOND, create, replica, strays
+from tests.controller.deletions import SECOND, create, deleted, replica, strays
 from tests.controller.meddler import Meddler, set_assignments
 from transport.errors import ErrorCode
 from transport.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
@@ -53,13 +52,13 @@ async def test_its_replicas_are_strays_until_they_are_deleted(bench: Bench, even
     assert told == [(0, LEADER_DURING_DELETE), (1, LEADER_DURING_DELETE)]
     assert bench.context.topics == {}
 
-    await bench.handle(ReplicasDeleted(tuple((s, EPOCH_DURING_DELETE) for s in everywhere if s.broker_id != 3)))
+    await deleted(bench, *(stray for stray in everywhere if stray.broker_id != 3))
     bench.seen.clear()
     await bench.fail_over()
     assert told_to_delete(bench) == []
     await bench.revive(3)
     assert told_to_delete(bench) == [(3, ID, 1)]
-    await bench.handle(ReplicasDeleted(((replica(3, 1), EPOCH_DURING_DELETE),)))
+    await deleted(bench, replica(3, 1))
     assert await strays(bench) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller.events import ReplicasDeleted, ReplicasNotDeleted, StrayDeletion
+from controller.events import ReplicasNotDeleted, StrayDeletion
 from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
@@ -77,7 +77,7 @@ async def test_a_replica_that_is_wanted_again_leads_uncleanly_once_its_broker_ha
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
     await bench.kill(1)
     assert bench.context.leadership[TP].leader == NO_LEADER
-    answer = ReplicasDeleted(((replica(2), obeyed),)) if is_deleted else ReplicasNotDeleted((replica(2),))
+    answer = deletions.obeyed(replica(2), epoch=obeyed) if is_deleted else ReplicasNotDeleted((replica(2),))
     await bench.run(dispatch.rounds_for(bench.context, answer, Host()))
     assert (bench.context.leadership[TP].leader, bench.context.recalled) == (2, {})
 
