@@ -45,6 +45,7 @@ SHORT: Final = (
 )
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("D1", "D5", "D7", "E1")
 async def test_nothing_is_lost_when_processes_are_killed_and_paused(zookeeper: str, tmp_path: Path) -> None:
     assert zookeeper, "the fixture tells that there is a Java to run a ZooKeeper that goes away"

@@ -181,6 +181,7 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
         assert whole.leader_recovery_state is LeaderRecoveryState.RECOVERED
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("C4", "D9")
 async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -> None:
     interval = ("--leader-imbalance-check-interval-seconds", "1")

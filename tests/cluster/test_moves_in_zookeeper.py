@@ -122,6 +122,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason_and_leaves_no_requ
         assert await cluster.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)]) == before
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A4", "A9", "A11")
 async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookeeper: str, tmp_path: Path) -> None:
     async with moves(f"{zookeeper}/overridden-moves", tmp_path) as cluster:

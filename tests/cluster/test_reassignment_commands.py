@@ -91,6 +91,7 @@ async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[SlowCluster]:
         yield cluster
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A1", "A2", "A3", "A9", "A11")
 async def test_an_administrators_day(cluster: SlowCluster) -> None:
     json_file, back = "--reassignment-json-file", str(cluster.data_dir / "back.json")
