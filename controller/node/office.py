@@ -8,6 +8,7 @@ from controller.channels.broker_channels import BrokerChannels
 from controller.events import CaughtUp
 from controller.model.context import ControllerContext
 from controller.model.election_results import Standby, Won
+from controller.node.collector import release
 from controller.node.round_runner import RoundRunner
 from controller.progress.poller import ProgressPoller
 from transport.store.protocol import SessionState
@@ -26,9 +27,10 @@ class Office:
     is_loaded: bool = False
 
     def close(self) -> None:
-        """Stop all communication with brokers."""
+        """Stop all communication with brokers, and let go of what was remembered."""
         self.channels.close()
         self.progress.close()
+        release()
 
 
 @frozen

@@ -9,9 +9,7 @@ brokers everything anyway.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar, assert_never
 
 import trio
@@ -22,6 +20,7 @@ from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.namesakes import without_waiting
 from controller.model.rounds import Change, ChangeOutcome, Children, Effect, Loaded, Publication, Read, Rounds, Step
+from controller.node.collector import paused_collector
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.log import get_logger
@@ -252,24 +251,6 @@ def _parted(steps: Batch) -> tuple[Batch, Batch]:
     unwritten = [i for i, group in enumerate(steps.groups) if not group]
     written = [i for i, group in enumerate(steps.groups) if group]
     return steps.only(unwritten), steps.only(written)
-
-
-@contextmanager
-def paused_collector() -> Iterator[None]:
-    """Disable the cycle collector of the whole process within the block. Does nothing if it is disabled already.
-
-    An event creates up to millions of long-lived objects without reference cycles. The collector would traverse them
-    in vain each time a generation fills up, which took a third to a half of the time of large events. An event waits
-    for the store at most until the session expires, so the pause for the rest of the process is bounded.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _log_rejections(name: str, rejections: Sequence[Rejected]) -> None:

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from controller.node.round_runner import paused_collector
+from controller.node.collector import MANY, paused_collector, release
 
 
 def test_it_is_paused_for_the_block_even_if_that_fails() -> None:
@@ -29,4 +29,27 @@ def test_whoever_has_paused_it_resumes_it() -> None:
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:
+        gc.enable()
+
+
+def test_it_is_spared_many_objects_until_these_are_released() -> None:
+    before = gc.get_freeze_count()
+    with paused_collector():
+        few = [[] for _ in range(10)]  # type: list[list[object]]
+    assert gc.get_freeze_count() == before
+    with paused_collector():
+        many = [[] for _ in range(MANY + 1)]  # type: list[list[object]]
+    assert gc.get_freeze_count() >= before + len(many) > len(few)
+    release()
+    assert gc.get_freeze_count() == 0
+
+
+def test_nothing_is_released_for_whoever_has_paused_it() -> None:
+    gc.disable()
+    gc.freeze()
+    try:
+        release()
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
         gc.enable()
