@@ -11,7 +11,7 @@ from attrs import define, frozen
 
 from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import SharedRows
-from transport.metadata import LEADER_DURING_DELETE
+from transport.metadata import LEADER_DURING_DELETE, OfPartition
 
 V = TypeVar("V")
 
@@ -28,6 +28,7 @@ class Block(Generic[V]):
 
     rows: SharedRows[V]
     _key: Callable[[V], Key]
+    _topic: Callable[[V], str]
 
     @cached_property
     def entries(self) -> dict[Key, V]:
@@ -38,8 +39,7 @@ class Block(Generic[V]):
     @cached_property
     def topics(self) -> frozenset[str]:
         """The names of the topics in this block."""
-        key = self._key
-        return frozenset([key(row)[0] for row in self.rows])
+        return frozenset(map(self._topic, self.rows))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -61,7 +61,7 @@ class Orders:
     @classmethod
     def of(cls, lists: Iterable[SharedRows[LeaderAndIsrPartition]]) -> Orders:
         """Make blocks of lists that are no longer than a request."""
-        return cls(tuple([Block(rows, key_of_order) for rows in lists]))
+        return cls(tuple([Block(rows, key_of_order, _topic_of_order) for rows in lists]))
 
 
 @frozen
@@ -73,7 +73,7 @@ class Stops:
     @classmethod
     def of(cls, lists: Iterable[SharedRows[StopReplicaPartition]]) -> Stops:
         """Make blocks of lists that are no longer than a request."""
-        return cls(tuple([Block(rows, key_of_stop) for rows in lists]))
+        return cls(tuple([Block(rows, key_of_stop, topic_of) for rows in lists]))
 
 
 @frozen
@@ -105,14 +105,19 @@ class States:
     def _of(cls, states: Mapping[Key, PartitionState]) -> States:
         rows = tuple(states.values())
         cuts = [slice(start, start + MAX_PARTITIONS) for start in range(0, len(rows), MAX_PARTITIONS)]
-        return cls(tuple([Block(SharedRows(rows[cut]), key_of) for cut in cuts]))
+        return cls(tuple([Block(SharedRows(rows[cut]), key_of, topic_of) for cut in cuts]))
 
 
 key_of: Final[Callable[[PartitionState], Key]] = attrgetter("topic", "partition")
 """Returns the key of a state."""
 
+topic_of: Final[Callable[[OfPartition], str]] = attrgetter("topic")
+"""Returns the topic of a state, or of an order to stop."""
+
 key_of_order: Final[Callable[[LeaderAndIsrPartition], Key]] = attrgetter("state.topic", "state.partition")
 """Returns the key of an order to lead or follow."""
+
+_topic_of_order: Final[Callable[[LeaderAndIsrPartition], str]] = attrgetter("state.topic")
 
 
 key_of_stop: Final[Callable[[StopReplicaPartition], Key]] = attrgetter("topic", "partition")

@@ -6,7 +6,7 @@ from attrs import define, field
 from hypothesis import event, given, strategies as st
 from msgspec.structs import replace
 
-from controller.channels.blocks import Block, Key, key_of, newer_state
+from controller.channels.blocks import Block, Key, key_of, newer_state, topic_of
 from controller.channels.waiting import Waiting
 from transport.messages import PartitionState
 from transport.messages.shared import SharedRows
@@ -21,7 +21,7 @@ def state(number: int, epoch: int = 1, topic: str = "orders") -> PartitionState:
 
 
 def block(*states: PartitionState) -> Block[PartitionState]:
-    return Block(SharedRows(states), key_of)
+    return Block(SharedRows(states), key_of, topic_of)
 
 
 def numbers(*of: int) -> Block[PartitionState]:

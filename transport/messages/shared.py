@@ -78,9 +78,10 @@ class CommonRows(Generic[R]):
 
     def pieces(self, places: Sequence[int], form: Hashable, pack: Callable[[R], bytes]) -> list[bytes]:
         """Return what `pack` makes of some of the rows."""
-        packed = self._packed.setdefault(form, [b""] * len(self.rows))
-        return [packed[place] or self._pack(packed, place, pack) for place in places]
-
-    def _pack(self, packed: list[bytes], place: int, pack: Callable[[R], bytes]) -> bytes:
-        packed[place] = found = pack(self.rows[place])
-        return found
+        packed = self._packed.get(form)
+        if packed is None:
+            packed = self._packed[form] = [b""] * len(self.rows)
+        missing = [place for place in places if not packed[place]]
+        for place, piece in zip(missing, map(pack, map(self.rows.__getitem__, missing)), strict=True):
+            packed[place] = piece
+        return list(map(packed.__getitem__, places))
