@@ -6,7 +6,9 @@ Pure values, without I/O. Names and sentinels are Kafka's.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import repeat
 from typing import Final, NamedTuple
 
 from attrs import frozen
@@ -60,6 +62,12 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+    @classmethod
+    def of_topic(cls, topic: str, numbers: Iterable[int]) -> Iterator[TopicPartition]:
+        """Yield partitions of a topic."""
+        # Not by the function in Python that a named tuple has: a large cluster has millions of them.
+        return map(tuple.__new__, repeat(cls), zip(repeat(topic), numbers))
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -8,7 +8,7 @@ follow from the facts, so that queries about one broker need not scan all partit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import islice, repeat
+from itertools import islice
 from typing import assert_never
 
 from attrs import Factory, define, field
@@ -342,7 +342,7 @@ class ControllerContext:
         self._held.remove_all(tps, [topic.znode.partitions[tp.partition].replicas for tp in tps])
 
     def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:
-        tps = tuple(map(TopicPartition, repeat(name), assigned))
+        tps = tuple(TopicPartition.of_topic(name, assigned))
         if tps:
             self._partitions[name] = tps
         self._held.add_all(tps, [assignment.replicas for assignment in assigned.values()])

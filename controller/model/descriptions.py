@@ -22,10 +22,10 @@ def describe_all(
     offline: dict[tuple[int, ...], tuple[int, ...]] = {}
     states = []
     for tp, leadership in zip(tps, leaderships, strict=True):
-        znode = context.topics[tp.topic].znode
-        assignment = znode.partitions[tp.partition]
+        znode = context.topics[tp[0]].znode
+        assignment = znode.partitions[tp[1]]
         replicas = assignment.replicas
-        if tp in alone:
+        if alone and tp in alone:
             dead = _offline(context, tp, replicas)
         elif replicas in offline:
             dead = offline[replicas]

@@ -56,11 +56,16 @@ class Phases:
 
     def put_all(self, tps: Iterable[TopicPartition], rows: Iterable[Row]) -> None:
         """Set the states of many partitions, each of which has one, and of their assigned replicas."""
-        self.rows.update(zip(tps, map(self.shared, rows), strict=True))
+        known = self._known
+        self.rows.update(zip(tps, [known.setdefault(row, row) for row in rows], strict=True))
 
     def shared(self, row: Row) -> Row:
         """Return one object for equal rows."""
         return self._known.setdefault(row, row)
+
+    def ids_of(self, phases: Collection[PartitionPhase]) -> frozenset[int]:
+        """Return the ids of the rows of partitions in one of these states."""
+        return frozenset([id(row) for row in self._known if row[0] in phases])
 
     def reassign(self, tp: TopicPartition, old: Sequence[int], new: Sequence[int]) -> None:
         """Follow a change of the assigned replicas: those no longer assigned lose their states."""
@@ -116,7 +121,9 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
 
     def those_in(self, phases: Collection[PartitionPhase]) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
-        return [tp for tp, row in self._rows.items() if row[0] in phases]
+        # Equal rows are one object, and few of them occur.
+        wanted = self._phases.ids_of(phases)
+        return [tp for tp, row in self._rows.items() if id(row) in wanted] if wanted else []
 
     def move(self, tp: TopicPartition, to: PartitionPhase) -> None:
         """Let a partition enter a state, unless the table of states forbids it."""

@@ -61,9 +61,8 @@ class PartitionCounts:
 
     def _named(self, fact: Fact) -> Iterator[TopicPartition]:
         match fact:
-            case facts.TopicWritten(name=name, znode=znode):
-                known = self.context.topics.get(name)
-                before = {} if known is None else known.znode.partitions
+            case facts.TopicWritten(name=name, znode=znode) if name in self.context.topics:
+                before = self.context.topics[name].znode.partitions
                 for number in {**before, **znode.partitions}:
                     if before.get(number, UNASSIGNED) != znode.partitions.get(number, UNASSIGNED):
                         yield TopicPartition(name, number)

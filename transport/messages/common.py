@@ -84,10 +84,12 @@ class PartitionState(OfPartition, OfReplicas, Message, frozen=True):
         offline_replicas: tuple[int, ...] = (),
     ) -> PartitionState:
         """Combine the contents of a partition's znodes."""
+        topic, number = tp
+        recovery = leadership.leader_recovery_state
         return cls(
-            tp.topic,
+            topic,
             topic_id,
-            tp.partition,
+            number,
             leadership.controller_epoch,
             leadership.leader,
             leadership.leader_epoch,
@@ -96,7 +98,7 @@ class PartitionState(OfPartition, OfReplicas, Message, frozen=True):
             assignment.replicas,
             assignment.adding_replicas,
             assignment.removing_replicas,
-            int(leadership.leader_recovery_state),
+            int(recovery) if recovery else 0,
             offline_replicas,
         )
 
