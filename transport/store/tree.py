@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from attrs import Factory, define, frozen
@@ -57,20 +58,14 @@ class _Impossible(Exception):
 
 @define(eq=False)
 class _Node:
-    data: bytes
-    czxid: int
-    mzxid: int
-    ctime_ms: int
-    mtime_ms: int
-    owner: int = PERSISTENT
-    version: int = 0
+    znode: Znode
     children: set[str] = Factory(set)
     births: int = 0
     access: Access = Access.ALL
 
     @property
-    def stat(self) -> Stat:
-        return Stat(self.czxid, self.mzxid, self.ctime_ms, self.mtime_ms, self.version, self.owner)
+    def owner(self) -> int:
+        return self.znode.stat.ephemeral_owner
 
 
 @frozen
@@ -86,18 +81,14 @@ class Tree:
 
     def __init__(self) -> None:
         self.zxid = 0
-        self._nodes = {"/": _Node(b"", 0, 0, 0, 0)}
+        self._nodes = {"/": _Node(Znode(b"", Stat(0, 0, 0, 0, 0)))}
 
     def read(self, path: str) -> Znode | None:
         """Return the znode at `path`."""
         node = self._nodes.get(path)
         if node is None:
             return None
-        if node.access is Access.NONE:
-            return FORBIDDEN
-        # Not `node.stat`: a controller that takes office reads a znode for each partition.
-        stat = Stat(node.czxid, node.mzxid, node.ctime_ms, node.mtime_ms, node.version, node.owner)
-        return Znode(node.data, stat)
+        return FORBIDDEN if node.access is Access.NONE else node.znode
 
     def children(self, path: str) -> list[str] | None:
         """List the children of the znode at `path`, sorted."""
@@ -188,7 +179,8 @@ class _Transaction:
         if path in self.nodes:
             raise _Refused(ConflictReason.NODE_EXISTS)
         owner = self.owner if op.ephemeral else PERSISTENT
-        self.nodes[path] = _Node(op.data, self.zxid, self.zxid, self.now_ms, self.now_ms, owner)
+        stat = Stat(self.zxid, self.zxid, self.now_ms, self.now_ms, 0, owner)
+        self.nodes[path] = _Node(Znode(op.data, stat))
         parent.children.add(name)
         parent.births += 1
         self._undo.append(lambda: self._forget(path, parent, name))
@@ -204,14 +196,12 @@ class _Transaction:
     def _set(self, op: Set) -> Stat:
         self._open(op.path)
         node = self._at_version(op.path, op.version)
-        before = (node.data, node.mzxid, node.mtime_ms, node.version)
-        self._undo.append(lambda: self._write(node, *before))
-        self._write(node, op.data, self.zxid, self.now_ms, node.version + 1)
+        self._undo.append(partial(setattr, node, "znode", node.znode))
+        before = node.znode.stat
+        after = Stat(before.czxid, self.zxid, before.ctime_ms, self.now_ms, before.version + 1, before.ephemeral_owner)
+        node.znode = Znode(op.data, after)
         self._changed(op.path, WatchKind.CHANGED)
-        return node.stat
-
-    def _write(self, node: _Node, data: bytes, mzxid: int, mtime_ms: int, version: int) -> None:
-        node.data, node.mzxid, node.mtime_ms, node.version = data, mzxid, mtime_ms, version
+        return after
 
     def _delete(self, op: Delete) -> None:
         parent_path, name = split(op.path)
@@ -242,7 +232,7 @@ class _Transaction:
         node = self.nodes.get(path)
         if node is None:
             raise _Refused(ConflictReason.NO_NODE)
-        if version not in (ANY_VERSION, node.version):
+        if version not in (ANY_VERSION, node.znode.stat.version):
             raise _Refused(ConflictReason.BAD_VERSION)
         return node
 
