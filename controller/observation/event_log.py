@@ -16,7 +16,7 @@ from attrs import define, field
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
-from controller.model import facts
+from controller.model import facts, rollout_facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, leaderships_in, words
 from controller.model.state_machines import PartitionPhase
@@ -29,17 +29,31 @@ from transport.metadata import TopicPartition
 log = get_logger(__name__)
 
 _BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
-_TOLD_APART: Final = _BROKERS | {
-    facts.ConfigChangesSeen,  # records a read, not a change
-    facts.LeadershipWritten,
-    facts.LeadershipsWritten,
-    facts.PartitionMoved,
-    facts.PartitionsMoved,
-    facts.PartitionsFound,
-    facts.ReplicasMoved,
-    facts.ReplicasOfBrokerMoved,
-    facts.ReplicaSetsMoved,
-}
+_LOOKS: Final = frozenset(
+    {
+        facts.ConfigChangesSeen,
+        rollout_facts.MovesChosen,
+        rollout_facts.RolloutSeen,
+        rollout_facts.RolloutsSettled,
+        rollout_facts.RoomTold,
+    }
+)
+"""The facts that record what was found, and change nothing."""
+
+_TOLD_APART: Final = (
+    _BROKERS
+    | _LOOKS
+    | {
+        facts.LeadershipWritten,
+        facts.LeadershipsWritten,
+        facts.PartitionMoved,
+        facts.PartitionsMoved,
+        facts.PartitionsFound,
+        facts.ReplicasMoved,
+        facts.ReplicasOfBrokerMoved,
+        facts.ReplicaSetsMoved,
+    }
+)
 _PHASES: Final = {
     PartitionPhase.NEW: "partitions_new",
     PartitionPhase.ONLINE: "partitions_online",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +11,12 @@ from attrs import define
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import RolloutLook, RolloutSignalled, RoomSeen
+from controller.events import RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
 from controller.handlers import rollout_plans
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
 from controller.node.alarms import first_alarms
+from controller.observation.event_log import EventLog
 from tests.controller.conftest import Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -37,7 +39,7 @@ from transport.messages import (
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.limits import LEAST_MAX_BUFFER
-from transport.store.protocol import Create, Delete, Set
+from transport.store.protocol import Create, Delete, Set, Znode
 from transport.store.tree import Access
 
 ORIGIN, TARGET = (1, 2), (3, 2)
@@ -369,6 +371,30 @@ async def test_the_next_controller_reads_the_open_parts_only(large: Large) -> No
     assert (await large.operator.describe()).counts == (("done", 20),)
 
 
+async def test_the_next_controller_reads_states_and_open_parts_and_nothing_else(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await large.start()
+    await large.operator.catch_up()
+    await large.operator.catch_up(2)
+    assert large.open == [0, 5]
+    store = large.operator.bench.store
+    read = store.read
+    found: list[str] = []
+
+    async def noting(wanted: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        found.extend(path for path in wanted if path.startswith(paths.ROLLOUTS))
+        return await read(wanted, watch=watch)
+
+    monkeypatch.setattr(store, "read", noting)
+    await large.operator.fail_over()
+    assert large.open == [0, 5]
+    expected = [paths.rollout("monday"), paths.rollout_strangers("monday")]
+    for first in large.open:
+        expected += [paths.rollout_plan("monday", first), paths.rollout_marks("monday", first)]
+    assert found == expected
+
+
 async def test_a_move_by_hand_counts_even_before_its_part_is_read(large: Large) -> None:
     await large.start()
     tp = TopicPartition("orders", 17)
@@ -429,6 +455,17 @@ async def test_what_lacks_replicas_goes_first_whatever_holds_the_others(operator
     await operator.bench.alter_isr(TopicPartition("orders", 7), 1)
     await operator.start(10)
     assert operator.in_flight() == [7]
+
+
+async def test_a_look_at_a_rollout_is_no_decision(operator: Operator) -> None:
+    await operator.start(3)
+    log = EventLog()
+    operator.bench.runner.instrument = log
+    for event in (RolloutLook(), RoomSeen(((3, 1_000),)), RolloutsDue(), RolloutSignalled("monday", "busy")):
+        log.started(event, 0)
+        await operator.bench.handle(event)
+        log.finished(event, 0)
+    assert [decision.event for decision in log.decisions.latest()] == ["RolloutSignalled"]
 
 
 async def test_after_a_time_under_kafkas_controller_it_waits_for_its_operator(operator: Operator) -> None:
