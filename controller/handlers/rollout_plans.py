@@ -43,6 +43,9 @@ _DELETED_AT_ONCE: Final = 500
 _GROWTH: Final = 3
 """The most by which the state grows while a rollout runs, because each part then has a tally."""
 
+_BYTES_OF_A_REASON: Final = 40
+"""The room in the marks of a part for each move, as they say of a move why it was not made; compressed."""
+
 
 # --- uploading ----------------------------------------------------------------------------------------------------
 
@@ -134,8 +137,8 @@ def _parts(context: ControllerContext, first: int, moves: Sequence[RolloutMove])
     """Return moves, encoded, in as many parts as the size of znodes requires."""
     if not moves:
         return {}
-    data = rollouts.encode_part(moves)
-    if len(data) <= context.config.request_limits.chunk or len(moves) == 1:
+    data, most = rollouts.encode_part(moves), context.config.request_limits.chunk
+    if max(len(data), len(moves) * _BYTES_OF_A_REASON) <= most or len(moves) == 1:
         return {first: (moves, data)}
     half = len(moves) // 2
     return {**_parts(context, first, moves[:half]), **_parts(context, first + half, moves[half:])}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from controller.config import ControllerConfig
 from controller.events import ControllerEvent, RequestEvent, RolloutLook, RolloutsDue
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
+from controller.model.rollout_parts import CODES
 from controller.model.rounds import Publication
 from controller.node import dispatch
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import Observer
+from controller.rollout.states import HeldBy
 from tests.controller.conftest import ENDPOINT, HOST
 from tests.store.conftest import OpenStore
 from transport.messages import RolloutMove, RolloutSettings, StartRolloutRequest, UploadRolloutRequest
@@ -21,6 +24,7 @@ from transport.metadata import BrokerRegistration, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.limits import DEFAULT_MAX_BUFFER, LEAST_MAX_BUFFER
 from transport.store.protocol import Create, MetadataStore, Set, ensure_paths
+from transport.store.rollouts import StoredMarks, encode_marks, encode_state
 
 TOPICS, PARTITIONS = 10, 120
 RANDOM = random.Random(1)
@@ -87,17 +91,22 @@ def after(number: int) -> tuple[int, ...]:
     return number % 4 + 9, number % 3 + 6
 
 
+def plan() -> tuple[RolloutMove, ...]:
+    """Return moves of all partitions."""
+    return tuple(
+        RolloutMove(name(topic), number, after(number), before(number), f"id-of-{topic}", RANDOM.randrange(10**12))
+        for topic in range(TOPICS)
+        for number in range(PARTITIONS)
+    )
+
+
 @pytest.mark.parametrize("max_buffer", [LEAST_MAX_BUFFER, DEFAULT_MAX_BUFFER])
 async def test_parts_and_state_fit_and_the_next_controller_finds_them(open_store: OpenStore, max_buffer: int) -> None:
     async with open_store() as store:
         await fill(store)
         office = _Office(store, 1, max_buffer)
         await office.begin()
-        moves = tuple(
-            RolloutMove(name(topic), number, after(number), before(number), f"id-of-{topic}", RANDOM.randrange(10**12))
-            for topic in range(TOPICS)
-            for number in range(PARTITIONS)
-        )
+        moves = plan()
         await office.handle(RequestEvent(UploadRolloutRequest("monday", "digest", 0, moves)))
         settings = RolloutSettings(in_all=20)
         await office.handle(RequestEvent(StartRolloutRequest("monday", "digest", len(moves), settings)))
@@ -124,3 +133,30 @@ async def test_parts_and_state_fit_and_the_next_controller_finds_them(open_store
         assert set(following.context.rollouts.flying) == flying == set(following.context.reassigning)
         described = following.context.rollouts.by_name["monday"].counts
         assert sum(described.values()) == len(moves)
+
+
+@pytest.mark.parametrize("max_buffer", [LEAST_MAX_BUFFER, DEFAULT_MAX_BUFFER])
+async def test_there_is_room_for_whatever_may_become_of_the_moves(open_store: OpenStore, max_buffer: int) -> None:
+    async with open_store() as store:
+        await fill(store)
+        office = _Office(store, 1, max_buffer)
+        await office.begin()
+        moves = plan()
+        await office.handle(RequestEvent(UploadRolloutRequest("monday", "digest", 0, moves)))
+        await office.handle(RequestEvent(StartRolloutRequest("monday", "digest", len(moves))))
+
+        stored = office.context.rollouts.by_name["monday"].stored
+        assert stored.moves == len(moves)
+        for part in stored.parts:
+            why = {number: f"has replicas {some_brokers()}, not {some_brokers()}" for number in range(part.moves)}
+            marks = StoredMarks(bytes(RANDOM.choices(range(len(CODES)), k=part.moves)), why)
+            assert len(encode_marks(marks)) < max_buffer * 0.9
+        tally = {state.value: PARTITIONS for state in CODES}
+        parts = tuple(replace(part, opened=True, closed=True, tally=tally) for part in stored.parts)
+        holds = tuple(hold.value for hold in HeldBy)
+        assert len(encode_state(replace(stored, parts=parts, holds=holds))) < max_buffer * 0.9
+
+
+def some_brokers() -> list[int]:
+    """Return replicas as an administrator may have chosen them."""
+    return RANDOM.sample(range(1_000), 5)
