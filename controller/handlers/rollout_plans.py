@@ -39,7 +39,6 @@ log = get_logger(__name__)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
-_DELETED_AT_ONCE: Final = 500
 _GROWTH: Final = 3
 """The most by which the state grows while a rollout runs, because each part then has a tally."""
 
@@ -220,8 +219,11 @@ def next_number(context: ControllerContext) -> int:
 
 def load(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Load the states of rollouts, and remove what uploads have left that did not come to their end."""
-    znodes = yield from read([paths.CONTROLLER, *map(paths.rollout, names)] if names else [])
-    for name, znode in zip(names, znodes[1:], strict=True):
+    if not names:
+        return
+    wanted = [*map(paths.rollout, names), *map(paths.rollout_strangers, names)]
+    [holder, *znodes] = yield from read([paths.CONTROLLER, *wanted])
+    for name, znode, by_hand in zip(names, znodes, znodes[len(names) :], strict=False):
         if znode is None:
             continue
         if not znode.data:
@@ -233,8 +235,9 @@ def load(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
             log.error("a rollout is set aside: its state cannot be decoded", fault=str(fault))
             continue
         yield from change("observed", [Step(facts=(RolloutWritten(name, stored, znode.stat.version),))])
-        yield from _hold_after_others(context, name, znode, znodes[0])
-        yield from _load_by_hand(name)
+        yield from _hold_after_others(context, name, znode, holder)
+        if by_hand is not None:
+            yield from change("observed", [Step(facts=(_moved_by_hand(name, by_hand),))])
 
 
 def _hold_after_others(context: ControllerContext, name: str, state: Znode, holder: Znode | None) -> Rounds[None]:
@@ -250,17 +253,13 @@ def _hold_after_others(context: ControllerContext, name: str, state: Znode, hold
         yield from write_state(rollout, holds=tuple(holds))
 
 
-def _load_by_hand(name: str) -> Rounds[None]:
-    path = paths.rollout_strangers(name)
-    [znode] = yield from read([path])
-    if znode is None:
-        return
+def _moved_by_hand(name: str, znode: Znode) -> MovedByHand:
     try:
-        moved = frozenset(TopicPartition(*tp) for tp in rollouts.decode_by_hand(path, znode.data))
+        found = rollouts.decode_by_hand(paths.rollout_strangers(name), znode.data)
     except UndecodableZnode as fault:
         log.error("moves of administrators are forgotten by a rollout", fault=str(fault))
-        moved = frozenset()
-    yield from change("observed", [Step(facts=(MovedByHand(name, moved, znode.stat.version),))])
+        found = []
+    return MovedByHand(name, frozenset(TopicPartition(*tp) for tp in found), znode.stat.version)
 
 
 def remove(name: str) -> Rounds[None]:
@@ -273,8 +272,5 @@ def remove(name: str) -> Rounds[None]:
     if znode is not None and znode.data:
         yield from change("rollouts", [Step(writes=(Set(path, b"", znode.stat.version),), facts=(RolloutGone(name),))])
     [below] = yield from descendants([path])
-    doomed = [*(below or ()), path]
-    for start_ in range(0, len(doomed), _DELETED_AT_ONCE):
-        some = doomed[start_ : start_ + _DELETED_AT_ONCE]
-        yield from change("rollouts", [Step(writes=(Delete(each),)) for each in some])
+    yield from change("rollouts", [Step(writes=(Delete(each),)) for each in (*(below or ()), path)])
     yield from change("rollouts", [Step(facts=(RolloutGone(name),))])

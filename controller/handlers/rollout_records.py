@@ -26,10 +26,10 @@ def write_state(rollout: Rollout, *also: Fact, **fields: object) -> Rounds[None]
     """Change fields of a rollout's state, over whatever its znode has; `also` becomes true with it."""
     stored = replace(rollout.stored, **fields)
     path, data = paths.rollout(rollout.name), rollouts.encode_state(stored)
-    versions = {rollout.name: rollout.version}
+    version = rollout.version
 
     def write(pending: list[str]) -> Rounds[list[str]]:
-        version = versions[rollout.name]
+        nonlocal version
         step = Step(
             writes=(Set(path, data, version),), facts=(RolloutWritten(rollout.name, stored, version + 1), *also)
         )
@@ -37,7 +37,7 @@ def write_state(rollout: Rollout, *also: Fact, **fields: object) -> Rounds[None]
         if not refused or not (yield from _is_there(rollout)):
             return []
         [znode] = yield from read([path])
-        versions[rollout.name] = -1 if znode is None else znode.stat.version
+        version = -1 if znode is None else znode.stat.version
         return pending
 
     yield from until_none_is_left("rollouts", [rollout.name], write)
