@@ -37,14 +37,14 @@ class Wait:
 
     def __str__(self) -> str:
         """Return the wait in words."""
-        return _WORDS[self.reason].format(self)
+        return _WORDS[self.reason].format(self, "" if self.most == 1 else "s")
 
 
 _WORDS: Final = {
-    Reason.IN_ALL: "{0.most:,} moves are in flight, the most at once",
-    Reason.INTO: "broker {0.broker} receives {0.most:,} replicas, the most at once",
-    Reason.OUT_OF: "broker {0.broker} sends {0.most:,} replicas, the most at once",
-    Reason.LEADERS: "broker {0.broker} gives up {0.most:,} leaders, the most at once",
+    Reason.IN_ALL: "{0.most:,} move{1} in flight, the most at once",
+    Reason.INTO: "broker {0.broker} receives {0.most:,} replica{1}, the most at once",
+    Reason.OUT_OF: "broker {0.broker} sends {0.most:,} replica{1}, the most at once",
+    Reason.LEADERS: "broker {0.broker} gives up {0.most:,} leader{1}, the most at once",
     Reason.BYTES: "as many of {0.most:,} bytes are in flight that it has to wait",
     Reason.ROOM: "broker {0.broker} has room for {0.has:,} bytes, and it needs {0.most:,}",
     Reason.DEAD: "broker {0.broker} is not alive",

@@ -48,6 +48,7 @@ def test_a_broker_receives_no_more_than_the_limit() -> None:
     assert begun(choice) == [1, 2]
     assert wait_of(choice, 3) == Wait(Reason.INTO, 9, most=2)
     assert str(wait_of(choice, 3)) == "broker 9 receives 2 replicas, the most at once"
+    assert str(evolve(wait_of(choice, 3), most=1)) == "broker 9 receives 1 replica, the most at once"
 
 
 def test_a_broker_sends_no_more_than_the_limit() -> None:

@@ -87,7 +87,7 @@ async def test_a_rollout_is_shown_while_there_is_one(shown: Shown) -> None:
     # In between is the rate, which is known or not.
     begins, ends = (
         "monday running 0 % 2 1 2.0 MB ",
-        " unknown 1 move waits: broker 3 receives 1 replicas, the most at once",
+        " unknown 1 move waits: broker 3 receives 1 replica, the most at once",
     )
     await shown.tab.until(f"{words}?.startsWith('{begins}') && {words}.endsWith('{ends}')")
     await shown.cluster.order("monday", RolloutOrder.PAUSE)

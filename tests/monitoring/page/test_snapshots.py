@@ -173,7 +173,7 @@ async def test_a_rollout_from_its_start_to_its_end(page: LivePage) -> None:
     rollout = await rollout_where(page, in_flight=1)
     assert (rollout["name"], rollout["phase"], rollout["started_by"]) == ("monday", "running", "alice")
     assert (rollout["ended"], rollout["of"], rollout["bytes_left"], rollout["throttle"]) == (0, 3, 300, 5_000)
-    assert rollout["waits"][0][0] == "broker 3 receives 1 replicas, the most at once"
+    assert rollout["waits"][0][0] == "broker 3 receives 1 replica, the most at once"
     await page.order("monday", RolloutOrder.PAUSE)
     held = await rollout_where(page, is_held=True)
     assert held["why"] == "paused by operator"
