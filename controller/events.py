@@ -278,9 +278,9 @@ class RolloutSignalled(ControllerEvent):
 
 @frozen
 class RoomSeen(ControllerEvent):
-    """Brokers have told the bytes that are free on their disks: pairs of a broker's id and a number."""
+    """Brokers have told the room on their disks: id, free bytes in all, and in the roomiest directory."""
 
-    room: tuple[tuple[int, int], ...]
+    room: tuple[tuple[int, int, int], ...]
 
 
 @frozen

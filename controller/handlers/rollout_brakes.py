@@ -12,6 +12,7 @@ from controller.model.rollout_facts import RolloutSeen, RoomTold, SignalSeen, Un
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.choosing import Hold
+from controller.rollout.room import Disk
 from transport.metadata import TopicPartition
 
 LOOK_SECONDS: Final = 5.0
@@ -61,11 +62,12 @@ def signalled(context: ControllerContext, name: str, text: str) -> Rounds[None]:
         yield from change("rollouts", [Step(facts=(SignalSeen(name, text),))])
 
 
-def room_seen(context: ControllerContext, room: Iterable[tuple[int, int]]) -> Rounds[None]:
-    """Take what is free on the disks of brokers."""
+def room_seen(context: ControllerContext, room: Iterable[tuple[int, int, int]]) -> Rounds[None]:
+    """Take the room on the disks of brokers."""
     rollout = context.rollouts.current
     if rollout is not None:
-        yield from change("rollouts", [Step(facts=(RoomTold(rollout.name, dict(room)),))])
+        disks = {broker: Disk(free, largest) for broker, free, largest in room}
+        yield from change("rollouts", [Step(facts=(RoomTold(rollout.name, disks),))])
 
 
 def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:

@@ -119,18 +119,8 @@ def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Mo
     # More of them make no difference.
     leads = {broker: context.led_by(broker, 2 * rollout.stored.settings.leaders) for broker in left}
     held = rollout_brakes.hold_of(context, rollout)
-    return Standing(leaders, leads, dead, _room(rollout), rollout.urgent, held)
-
-
-def _room(rollout: Rollout) -> dict[int, int]:
-    """Return what is free besides what moves in flight may still take."""
-    room = dict(rollout.room)
-    for part, number in rollout.flying:
-        move = part.moves[number]
-        for broker in move.adding:
-            if broker in room:
-                room[broker] -= max(move.size, 0)
-    return room
+    taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]
+    return Standing(leaders, leads, dead, rollout.disks, taken, urgent=rollout.urgent, hold=held)
 
 
 def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:

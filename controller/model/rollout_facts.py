@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from controller.model.rollout_parts import Part
+from controller.rollout.room import Disk
 from controller.rollout.states import MoveState
-from controller.rollout.waiting import Wait
+from controller.rollout.waiting import Reason, Wait
 from transport.metadata import TopicPartition
 from transport.store.rollouts import StoredPart, StoredRollout
 
@@ -110,9 +111,9 @@ class SignalSeen(RolloutFact):
 
 @frozen
 class RoomTold(RolloutFact):
-    """The bytes that are free on the disks of brokers, as far as they tell them."""
+    """The room on the disks of brokers, as far as they tell it."""
 
-    room: Mapping[int, int]
+    disks: Mapping[int, Disk]
 
 
 @frozen
@@ -125,6 +126,12 @@ class MovesChosen(RolloutFact):
     waits: Mapping[TopicPartition, Wait]
     are_more: bool = False
     is_held: bool = False
+
+    @property
+    def short(self) -> frozenset[int]:
+        """The brokers on whose disks moves wait for room."""
+        waits = (wait for wait in self.waits.values() if wait.reason is Reason.ROOM)
+        return frozenset(wait.broker for wait in waits if wait.broker is not None)
 
 
 @frozen

@@ -29,6 +29,8 @@ from controller.model.rollout_facts import (
 )
 from controller.model.rollout_parts import CODES, Part, direction_of
 from controller.rollout.forecast import TimeLeft
+from controller.rollout.moves import Move
+from controller.rollout.room import Disk
 from controller.rollout.states import Direction, HeldBy, MoveState, Phase, RolloutState
 from controller.rollout.waiting import Wait
 from transport.metadata import TopicPartition
@@ -64,8 +66,14 @@ class Rollout:
     """Partitions under min ISR."""
 
     waits: Mapping[TopicPartition, Wait] = field(factory=dict)
-    room: Mapping[int, int] = field(factory=dict)
-    """The bytes that are free on the disks of brokers, as far as they tell them."""
+    short: frozenset[int] = frozenset()
+    """The brokers on whose disks moves wait for room."""
+
+    disks: Mapping[int, Disk] = field(factory=dict)
+    """The room on the disks of brokers, as far as they tell it."""
+
+    landed: list[Move] = Factory(list)
+    """The moves that have ended since: the brokers may have told of less than all of their bytes."""
 
     time_left: TimeLeft = field(factory=TimeLeft)
     ran: float = 0.0
@@ -177,6 +185,11 @@ class Rollouts:
         """The rollout that is carried out."""
         return next(iter(self.queue), None)
 
+    @property
+    def short(self) -> frozenset[int]:
+        """The brokers on whose disks its moves wait for room."""
+        return frozenset() if self.current is None else self.current.short
+
     def stir(self, tp: TopicPartition | None = None) -> None:
         """Note that a move in flight may have ended or, without a partition, that brokers have changed."""
         if (tp in self.flying) if tp is not None else self.by_name:
@@ -235,12 +248,12 @@ class Rollouts:
             case RolloutSeen():
                 _see(rollout, fact)
             case RoomTold():
-                rollout.room = fact.room
+                rollout.disks, rollout.landed = fact.disks, []
             case SignalSeen():
                 self.is_stirred = self.is_stirred or rollout.signal != fact.text
                 rollout.signal = fact.text
             case MovesChosen():
-                rollout.waits, rollout.is_held = fact.waits, fact.is_held
+                rollout.waits, rollout.short, rollout.is_held = fact.waits, fact.short, fact.is_held
                 self.is_stirred = self.is_stirred or fact.are_more
 
     def _opened(self, rollout: Rollout, part: Part) -> None:
@@ -263,6 +276,8 @@ class Rollouts:
         part = rollout.parts[fact.first]
         part.version = fact.version
         for number, (state, why) in fact.changes.items():
+            if rollout.disks and number in part.flying and state is part.direction.ended:
+                rollout.landed.append(part.moves[number])
             part.mark(number, state, why)
             tp = part.moves[number].tp
             if state in _IN_FLIGHT:

@@ -95,9 +95,13 @@ def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
 
 
 def _look_at_moves(context: ControllerContext) -> list[Alarm]:
-    """Return when to check the moves next, if any are in progress: the more there are, the longer the interval."""
+    """Return when to check the moves next, if any are in progress: the more there are, the longer the interval.
+
+    They are checked as well while others wait for room.
+    """
     moves = len(context.reassigning)
-    return [(max(1.0, moves / MOVES_PER_SECOND), events.ReassignmentProgress())] if moves else []
+    is_due = moves or context.rollouts.short
+    return [(max(1.0, moves / MOVES_PER_SECOND), events.ReassignmentProgress())] if is_due else []
 
 
 def _look_at_overtaken(context: ControllerContext) -> list[Alarm]:

@@ -322,8 +322,9 @@ class ControllerService:
     def _look_at_rollouts(self, office: Office) -> None:
         """Ask for what a rollout has to know and the store does not tell."""
         self._signals.look(self._nursery, office.context)
-        if office.context.rollouts.current is not None and office.progress.room:
-            self._queue.tell(RoomSeen(tuple(sorted(office.progress.room.items()))))
+        if office.context.rollouts.current is not None and office.progress.disks:
+            told = ((broker, disk.free, disk.largest) for broker, disk in office.progress.disks.items())
+            self._queue.tell(RoomSeen(tuple(sorted(told))))
 
     # --- the office ---------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.disks import disks_of
 from controller.progress.report import Totals, totals, with_progress
 from controller.progress.tracker import Moves, MoveTracker
+from controller.rollout.room import Disk
 from transport.errors import ApiError
 from transport.host import Host
 from transport.kafka.log_dirs import LogDirsConnection, open_log_dirs
@@ -71,13 +72,13 @@ class ProgressPoller:
     host: Host
     client_id: str
     progress: MoveTracker = field(factory=MoveTracker, init=False)
-    room: dict[int, int] = field(factory=dict, init=False)
-    """The free bytes of the brokers that are polled, as far as they tell them."""
+    disks: dict[int, Disk] = field(factory=dict, init=False)
+    """The room on the disks of the brokers that are polled, as far as they tell it."""
 
     _asked: dict[int, _Asked] = field(factory=dict, init=False)
 
     def follow(self, moves: Moves) -> None:
-        """Poll for exactly these moves from now on; without moves, no broker is polled."""
+        """Poll for exactly these moves from now on; without them, only brokers that are to have room are polled."""
         self.progress.follow(moves, trio.current_time())
         wanted = _by_broker(moves)
         live = {broker.id: broker for broker in moves.brokers}
@@ -115,7 +116,7 @@ class ProgressPoller:
 
     def _stop(self, broker_id: int) -> None:
         self._asked.pop(broker_id).scope.cancel()
-        self.room.pop(broker_id, None)
+        self.disks.pop(broker_id, None)
 
     async def _keep_asking(self, asked: _Asked) -> None:
         # Log lines of this task must not carry the event that happened to start it.
@@ -147,7 +148,7 @@ class ProgressPoller:
         return opening(self.network, broker.host, broker.port, client_id=self.client_id, connect_timeout=ANSWER_SECONDS)
 
     async def _ask_once(self, asked: _Asked, connection: Connection | LogDirsConnection) -> None:
-        for some in _chunks(asked.partitions):
+        for some in [*_chunks(asked.partitions)] or [[]]:
             request = DescribeLogDirsRequest(tuple(some))
             response = await connection.call(request, timeout=ANSWER_SECONDS)
             self.progress.told(asked.broker.id, some, response.log_dirs, trio.current_time())
@@ -155,9 +156,7 @@ class ProgressPoller:
 
     def _see_room(self, broker_id: int, response: DescribeLogDirsResponse) -> None:
         volumes = {one.path: Volume(one.total, one.usable) for one in response.log_dirs}
-        disks = disks_of({broker_id: BrokerLogDirs(response.log_dirs, volumes=volumes)})
-        if broker_id in disks:
-            self.room[broker_id] = disks[broker_id].free
+        self.disks.update(disks_of({broker_id: BrokerLogDirs(response.log_dirs, volumes=volumes)}))
 
 
 def _by_broker(moves: Moves) -> dict[int, list[TopicPartition]]:
@@ -165,7 +164,7 @@ def _by_broker(moves: Moves) -> dict[int, list[TopicPartition]]:
     for move in moves.partitions:
         for broker_id in move.measured:
             wanted[broker_id].append(move.tp)
-    return dict(wanted)
+    return {**{broker_id: [] for broker_id in moves.short}, **wanted}
 
 
 def _chunks(partitions: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:

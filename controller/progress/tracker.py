@@ -56,16 +56,18 @@ class MovingPartition:
 
 @frozen
 class Moves:
-    """All moves at one time, and the live brokers."""
+    """All moves at one time, and the live brokers; `short` are those that other moves wait for, to have room."""
 
     partitions: tuple[MovingPartition, ...] = ()
     brokers: tuple[BrokerRegistration, ...] = ()
+    short: frozenset[int] = frozenset()
 
 
 def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = None) -> Moves:
     """Return the current moves, all or those of the partitions given."""
     brokers = tuple(broker for _, broker in sorted(context.brokers.items()))
-    return Moves(tuple(_moving(context, tp) for tp in (context.reassigning if tps is None else tps)), brokers)
+    moving = tuple(_moving(context, tp) for tp in (context.reassigning if tps is None else tps))
+    return Moves(moving, brokers, context.rollouts.short)
 
 
 def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:

@@ -18,6 +18,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from controller.rollout.moves import Move
+from controller.rollout.room import Disk, Places, Room
 from controller.rollout.waiting import Reason, Wait
 from transport.metadata import NO_LEADER, TopicPartition
 
@@ -55,7 +56,9 @@ class Standing:
         leaders: The leader of each partition of candidates and moves in flight; missing, or NO_LEADER, if it has none.
         led: The number of partitions that each broker leads.
         dead: The brokers that are not alive.
-        room: The bytes that each broker has room for, besides what is in flight; missing if it is not known.
+        disks: The room on the disks of brokers, as far as it is known.
+        taken: The moves that have begun, and for which more room may be used than `disks` shows.
+        to: The log directories that the plan names.
         urgent: The partitions that come first, as they lack replicas or have one on a broker that leaves.
         hold: Why nothing begins.
     """
@@ -63,7 +66,9 @@ class Standing:
     leaders: Mapping[TopicPartition, int] = field(factory=dict)
     led: Mapping[int, int] = field(factory=dict)
     dead: Collection[int] = frozenset()
-    room: Mapping[int, int] = field(factory=dict)
+    disks: Mapping[int, Disk] = field(factory=dict)
+    taken: Collection[Move] = ()
+    to: Places = field(factory=dict)
     urgent: Collection[TopicPartition] = frozenset()
     hold: Hold | None = None
 
@@ -91,7 +96,9 @@ class Choice:
 
 def choose(candidates: Iterable[Move], in_flight: Collection[InFlight], limits: Limits, standing: Standing) -> Choice:
     """Return which candidates begin now, and what the others wait for."""
-    load = _Load(limits, standing)
+    load = _Load(limits, standing, Room(standing.disks, standing.to))
+    for move in standing.taken:
+        load.room.begin(move)
     for each in in_flight:
         load.add(each.move)
     begin: list[Move] = []
@@ -101,7 +108,7 @@ def choose(candidates: Iterable[Move], in_flight: Collection[InFlight], limits: 
         wait = load.obstacle(move)
         if wait is None:
             load.add(move)
-            load.use_room(move)
+            load.room.begin(move)
             begin.append(move)
             continue
         waits[move.tp] = wait
@@ -141,10 +148,10 @@ class _Load:
 
     limits: Limits
     standing: Standing
+    room: Room
     _into: defaultdict[int, int] = field(factory=partial(defaultdict, int))
     _out_of: defaultdict[int, int] = field(factory=partial(defaultdict, int))
     _leaders: defaultdict[int, int] = field(factory=partial(defaultdict, int))
-    _room: defaultdict[int, int] = field(factory=partial(defaultdict, int))
     _in_all: int = 0
     _bytes: int = 0
 
@@ -153,11 +160,6 @@ class _Load:
         self._count_brokers(move)
         self._in_all += 1
         self._bytes += move.bytes
-
-    def use_room(self, move: Move) -> None:
-        """Count the room of a move that begins."""
-        for broker in move.adding:
-            self._room[broker] += max(move.size, 0)
 
     def keep_turn(self, move: Move, wait: Wait) -> None:
         """Count what a move needs that waits, so that those after it leave it free."""
@@ -207,8 +209,8 @@ class _Load:
         most = self.limits.bytes
         if most is not None and move.bytes and self._bytes and self._bytes + move.bytes > most:
             return Wait(Reason.BYTES, most=most)
-        for broker in move.adding:
-            free = self.standing.room.get(broker)
-            if free is not None and free - self._room[broker] < move.size:
-                return Wait(Reason.ROOM, broker, max(free - self._room[broker], 0), move.size)
+        short = self.room.short(move)
+        if short is not None:
+            broker, path = short
+            return Wait(Reason.ROOM, broker, max(self.room.most(short), 0), move.size, f" in {path}" if path else "")
         return None

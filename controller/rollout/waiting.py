@@ -26,7 +26,7 @@ class Reason(Enum):
 class Wait:
     """A wait of a move, at `broker` if it is one: `most` is the limit that is reached.
 
-    For room, `has` is what is free and `most` what is needed, in bytes. `text` is the reason of a hold.
+    For room, `has` is what fits and `most` what is needed, in bytes. `text` is the reason of a hold, or where room is.
     """
 
     reason: Reason
@@ -46,7 +46,7 @@ _WORDS: Final = {
     Reason.OUT_OF: "broker {0.broker} sends {0.most:,} replica{1}, the most at once",
     Reason.LEADERS: "broker {0.broker} gives up {0.most:,} leader{1}, the most at once",
     Reason.BYTES: "as many of {0.most:,} bytes are in flight that it has to wait",
-    Reason.ROOM: "broker {0.broker} has room for {0.has:,} bytes, and it needs {0.most:,}",
+    Reason.ROOM: "broker {0.broker} has room for {0.has:,} bytes{0.text}, and it needs {0.most:,}",
     Reason.DEAD: "broker {0.broker} is not alive",
     Reason.NO_LEADER: "it has no leader to copy from",
     Reason.HELD: "{0.text}",

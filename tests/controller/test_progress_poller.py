@@ -13,6 +13,7 @@ from attrs import define, evolve, field
 
 from controller.progress.poller import MAX_PARTITIONS, ProgressPoller
 from controller.progress.tracker import Moves, MovingPartition
+from controller.rollout.room import Disk
 from tests.controller.conftest import HOST
 from transport.errors import ErrorCode
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
@@ -43,7 +44,7 @@ class Broker:
         assert request.partitions is not None
         self.asked.append(len(request.partitions))
         replicas = tuple(LogDirReplica(topic, "id", number, 100, 10, 0) for topic, number in request.partitions)
-        return DescribeLogDirsResponse((LogDir("/d", ErrorCode.NONE, replicas),))
+        return DescribeLogDirsResponse((LogDir("/d", ErrorCode.NONE, replicas, 1_000, 400),))
 
 
 def moves(count: int, *brokers: BrokerRegistration) -> Moves:
@@ -92,6 +93,16 @@ async def test_a_broker_that_listens_elsewhere_is_asked_there() -> None:
         await trio.testing.wait_all_tasks_blocked()
         poller.follow(moves(1, evolve(await after.listen(nursery), epoch=first.epoch)))
         await until_known(poller, 0, 1)
+
+
+async def test_a_broker_that_is_to_have_room_is_asked_for_it_alone() -> None:
+    async with polling() as (poller, nursery):
+        broker = Broker(3)
+        poller.follow(evolve(moves(0, await broker.listen(nursery)), short=frozenset({3})))
+        while not broker.asked:
+            await trio.sleep(0.01)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (broker.asked[0], poller.disks) == (0, {3: Disk(400, 400, {"/d": 400})})
 
 
 async def test_nobody_is_asked_when_nothing_moves_or_nobody_is_in_office() -> None:

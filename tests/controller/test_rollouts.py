@@ -11,12 +11,13 @@ from attrs import define
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
+from controller.events import ReassignmentProgress, RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
 from controller.handlers import rollout_plans
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
-from controller.node.alarms import first_alarms
+from controller.node.alarms import alarms, first_alarms
 from controller.observation.event_log import EventLog
+from controller.progress.tracker import Moves
 from tests.controller.conftest import Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -461,7 +462,7 @@ async def test_a_look_at_a_rollout_is_no_decision(operator: Operator) -> None:
     await operator.start(3)
     log = EventLog()
     operator.bench.runner.instrument = log
-    for event in (RolloutLook(), RoomSeen(((3, 1_000),)), RolloutsDue(), RolloutSignalled("monday", "busy")):
+    for event in (RolloutLook(), room_of(1_000), RolloutsDue(), RolloutSignalled("monday", "busy")):
         log.started(event, 0)
         await operator.bench.handle(event)
         log.finished(event, 0)
@@ -499,18 +500,49 @@ async def test_a_plan_whose_state_would_be_too_large_is_refused(operator: Operat
     assert operator.bench.context.rollouts.by_name == {}
 
 
+def room_of(*directories: int) -> RoomSeen:
+    """Tell the free bytes in the directories of broker 3."""
+    return RoomSeen(((3, sum(directories), max(directories)),))
+
+
 async def test_a_move_waits_until_its_broker_has_room(operator: Operator) -> None:
     await operator.start(6, into=2)
-    await operator.bench.handle(RoomSeen(((3, 350),)))
+    await operator.bench.handle(room_of(350))
     await operator.catch_up(0)
     assert operator.in_flight() == [1, 2]
-    await operator.bench.handle(RoomSeen(((3, 250),)))
     await operator.catch_up(1)
+    assert operator.in_flight() == [2]
+    assert (await operator.describe()).waits == (("broker 3 has room for 50 bytes, and it needs 100", 3),)
+    await operator.bench.handle(room_of(250))
+    await operator.bench.handle(RolloutLook())
     assert operator.in_flight() == [2, 3]
-    await operator.bench.handle(RoomSeen(((3, 150),)))
-    await operator.catch_up(2, 3)
-    assert operator.in_flight() == [4]
-    assert (await operator.describe()).waits == (("broker 3 has room for 50 bytes, and it needs 100", 1),)
+
+
+async def test_a_move_waits_for_room_in_one_directory(operator: Operator) -> None:
+    await operator.start(3, into=1)
+    await operator.bench.handle(room_of(90, 90, 90))
+    await operator.catch_up(0)
+    assert operator.in_flight() == []
+    assert (await operator.describe()).waits == (("broker 3 has room for 90 bytes, and it needs 100", 2),)
+    await operator.bench.handle(room_of(90, 110, 90))
+    await operator.bench.handle(RolloutLook())
+    assert operator.in_flight() == [1]
+
+
+async def test_brokers_are_asked_for_their_room_while_moves_wait_for_it(operator: Operator) -> None:
+    await operator.start(2, into=1)
+    await operator.bench.handle(room_of(50))
+    await operator.catch_up(0)
+    assert operator.in_flight() == []
+    moves = await operator.bench.handle(ReassignmentProgress())
+    assert isinstance(moves, Moves)
+    assert not moves.partitions
+    assert moves.short == {3}
+    assert ReassignmentProgress() in [event for _, event in alarms(operator.bench.context, RolloutLook())]
+    await operator.bench.handle(room_of(100))
+    await operator.bench.handle(RolloutLook())
+    await operator.finish()
+    assert ReassignmentProgress() not in [event for _, event in alarms(operator.bench.context, RolloutLook())]
 
 
 async def test_marks_that_cannot_be_written_do_not_keep_the_queue_busy(operator: Operator) -> None:

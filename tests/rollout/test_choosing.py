@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from controller.rollout.backlog import Backlog
 from controller.rollout.choosing import Choice, Hold, InFlight, Limits, Standing, choose
 from controller.rollout.moves import Move
+from controller.rollout.room import Disk
 from controller.rollout.waiting import Reason, Wait
 from transport.metadata import TopicPartition
 
@@ -78,9 +79,24 @@ def test_a_move_larger_than_the_limit_of_bytes_goes_alone() -> None:
 
 def test_a_move_waits_for_room() -> None:
     moves = [move(n, [n], [9], 40) for n in range(1, 4)]
-    choice = choose(moves, [], WIDE, standing(moves, room={9: 100}))
+    choice = choose(moves, [], WIDE, standing(moves, disks={9: Disk(100, 100)}))
     assert begun(choice) == [1, 2]
     assert wait_of(choice, 3) == Wait(Reason.ROOM, 9, 20, 40)
+
+
+def test_what_has_begun_before_takes_room() -> None:
+    moves = [move(n, [n], [9], 40) for n in range(1, 4)]
+    choice = choose(moves[1:], [], WIDE, standing(moves, disks={9: Disk(100, 100)}, taken=moves[:1]))
+    assert begun(choice) == [2]
+
+
+def test_a_move_waits_for_room_in_the_directory_that_the_plan_names() -> None:
+    moves = [move(n, [n], [9], 40) for n in range(1, 4)]
+    named = {(each.tp, 9): path for each, path in zip(moves, ("/a", "/b", "/b"), strict=True)}
+    choice = choose(moves, [], WIDE, standing(moves, disks={9: Disk(160, 100, {"/a": 60, "/b": 70})}, to=named))
+    assert begun(choice) == [1, 2]
+    assert wait_of(choice, 3) == Wait(Reason.ROOM, 9, 30, 40, " in /b")
+    assert str(wait_of(choice, 3)) == "broker 9 has room for 30 bytes in /b, and it needs 40"
 
 
 def test_a_move_to_a_dead_broker_waits_and_nobody_waits_for_it() -> None:

@@ -22,6 +22,7 @@ from controller.rollout.choosing import Hold
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.judging import Course, judge
 from controller.rollout.moves import Move
+from controller.rollout.room import Places
 from controller.rollout.states import BACK, FORTH, Happening, HeldBy, MoveState, Phase
 from klamm.cli.rollout.adapting import Adapting
 from klamm.cli.rollout.brakes import Brakes
@@ -251,7 +252,8 @@ class Runner:
         if self._work.direction is BACK:
             self._leave_out_dead()
         paused_by = (hold.value for hold in self.history.state.holds if hold is not HeldBy.BRAKE)
-        choice = self._work.choose(self.options.limits, self._around.standing(paused_by), trio.current_time())
+        standing = self._around.standing(paused_by, self._log_dirs)
+        choice = self._work.choose(self.options.limits, standing, trio.current_time())
         if choice.begin:
             await self._begin(choice.begin)
 
@@ -283,11 +285,16 @@ class Runner:
         for tp, text in refused.items():
             self._refuse(tp, text)
 
+    @property
+    def _log_dirs(self) -> Places:
+        """The directories that the plan names for the replicas of moves that begin now."""
+        return {} if self._work.direction is BACK else self.plan.file.log_dirs
+
     async def _place_logs(self, moves: Iterable[Move]) -> dict[TopicPartition, str]:
         """Tell brokers where the plan wants the new replicas to be; return the moves that one of them refuses."""
         named = {move.tp for move in moves}
-        wanted = {where: path for where, path in self.plan.file.log_dirs.items() if where[0] in named}
-        if not wanted or not isinstance(self.admin, ForeignAdmin) or self._work.direction is BACK:
+        wanted = {where: path for where, path in self._log_dirs.items() if where[0] in named}
+        if not wanted or not isinstance(self.admin, ForeignAdmin):
             return {}
         refused = await self.admin.alter_replica_log_dirs(wanted)
         return {tp: f"no log directory: broker {broker}: {text}" for (tp, broker), text in refused.items()}

@@ -13,6 +13,7 @@ from controller.admin.disks import disks_of
 from controller.admin.move_admin import MoveAdmin
 from controller.rollout.choosing import Hold, Standing
 from controller.rollout.moves import Move
+from controller.rollout.room import Places
 from klamm.cli.rollout.brakes import LOOK_SECONDS, Brakes, foreign_hold
 from transport.messages import MetadataResponse, PartitionState
 from transport.metadata import NO_LEADER, TopicPartition
@@ -64,26 +65,19 @@ class Surroundings:
             return
         self._next_room = now + ROOM_SECONDS
         told = await self.admin.describe_log_dirs(sorted(receiving))
-        free = {broker: disk.free for broker, disk in disks_of(told).items()}
-        for move in in_flight:
-            for broker in move.adding:
-                if broker in free:
-                    free[broker] -= max(move.size, 0)
-        self._standing = evolve(self._standing, room=free)
+        self._standing = evolve(self._standing, disks=disks_of(told), taken=tuple(in_flight))
 
     def use_room(self, moves: Iterable[Move]) -> None:
         """Note that moves begin."""
-        room = dict(self._standing.room)
-        for move in moves:
-            for broker in move.adding:
-                if broker in room:
-                    room[broker] -= max(move.size, 0)
-        self._standing = evolve(self._standing, room=room)
+        self._standing = evolve(self._standing, taken=(*self._standing.taken, *moves))
 
-    def standing(self, paused_by: Iterable[str]) -> Standing:
-        """Return what matters to the choice of the next moves; an operator's hold comes before others."""
+    def standing(self, paused_by: Iterable[str], to: Places) -> Standing:
+        """Return what matters to the choice of the next moves; an operator's hold comes before others.
+
+        `to` has the directories that are named for new replicas.
+        """
         paused = ", ".join(sorted(paused_by))
-        return evolve(self._standing, hold=Hold(f"paused by {paused}") if paused else self.hold)
+        return evolve(self._standing, to=to, hold=Hold(f"paused by {paused}") if paused else self.hold)
 
     def _see(self, found: MetadataResponse) -> None:
         states: Mapping[TopicPartition, PartitionState] = {state.tp: state for state in found.partitions}
