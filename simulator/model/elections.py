@@ -127,7 +127,12 @@ def leave(row: Row, view: View) -> Rows:
         return
     standing = view.standing(row.leader)
     if view.event == "ControlledShutdown":
-        yield from (controlled_shutdown if standing is Standing.LEAVING else shrink)(row, view)
+        shrunk = shrink(row, view)
+        if standing is Standing.LEAVING:
+            yield from controlled_shutdown(row, view)
+            # A follower leaves while the shutdown of its leader, begun before it, is not over.
+            shrunk = (each for each in shrunk if each.leader == row.leader)
+        yield from shrunk
         return
     elected = tuple(offline(row, view))
     yield from elected

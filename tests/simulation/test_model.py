@@ -149,6 +149,11 @@ def test_the_last_member_of_an_isr_leads_until_its_shutdown_ends() -> None:
     assert outcomes("leave", led(1, 1), view(2, 3, b1=LEAVING, event="ControlledShutdown")) == ()
 
 
+def test_a_follower_leaves_while_its_leaders_shutdown_is_not_over() -> None:
+    seen = view(b1=LEAVING, b3=LEAVING, event="ControlledShutdown")
+    assert results("leave", led(1, 1, 3), seen) == [(PLAIN.replicas, 1, (1,), 1)]
+
+
 @pytest.mark.parametrize(
     ("row", "after"),
     [(led(1, 1, 2), (2, (2,))), (led(2, 1, 2), (2, (2,))), (led(1, 1), (-1, ())), (led(2, 2, 3), (2, (2, 3)))],
