@@ -302,6 +302,13 @@ class ReplicasDeleted(ControllerEvent):
 
 
 @frozen
+class TopicsDeleted(ControllerEvent):
+    """All replicas of these topics have been deleted: their znodes are left."""
+
+    names: tuple[str, ...] = field(hash=False)
+
+
+@frozen
 class ReplicasNotDeleted(ControllerEvent):
     """A broker has failed to delete replicas as ordered."""
 

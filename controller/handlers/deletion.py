@@ -8,16 +8,18 @@ deletion states:
                                -> DeletionIneligible     the broker failed or is not alive: the topic waits for it
 
 An Ineligible replica is retried when its broker starts, and after RETRY_SECONDS while its broker is alive. When all
-replicas are Successful, the znodes are deleted, children first and REMOVED_AT_ONCE at a time. The topic, its settings
-and its marker are deleted last and in one multi, so that a new topic of the same name inherits nothing of the old one
-and is not mistaken for it. The marker is all that the next controller needs to repeat everything: brokers report a
-replica that they do not have as deleted.
+replicas are Successful, the znodes are deleted, children first and REMOVED_AT_ONCE at a time. Many topics begin to be
+deleted, and are removed, in several events, so that others have their turn in between. The topic, its settings and its
+marker are deleted last and in one multi, so that a new topic of the same name inherits nothing of the old one and is
+not mistaken for it. The marker is all that the next controller needs to repeat everything: brokers report a replica
+that they do not have as deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
+from itertools import accumulate
 from typing import Final
 
 from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
@@ -51,15 +53,31 @@ log = get_logger(__name__)
 RETRY_SECONDS: Final = 10.0
 """The delay before a live broker that failed to delete a replica is sent the order again."""
 
+BEGUN_PER_EVENT: Final = 20
+"""The most requests that the partitions would fill whose deletion one event begins: other events wait meanwhile."""
+
+REMOVED_PER_EVENT: Final = 5
+"""The same of the partitions whose znodes one event deletes: two for each."""
+
 REMOVED_AT_ONCE: Final = 500
 """The number of znodes below a topic that one multi deletes."""
 
 
-def topic_deletion(context: ControllerContext) -> Rounds[None]:
-    """Begin to delete marked topics, and retry failed deletions on live brokers."""
+def topic_deletion(context: ControllerContext) -> Rounds[list[str]]:
+    """Begin to delete marked topics, and retry failed deletions on live brokers; return topics for another event."""
     marked = yield from deletion_markers.read_marked(context)
-    yield from begin(context, [name for name in marked if name not in context.deletions])
-    yield from resume(context, context.brokers)
+    names, left = _cut(context, [name for name in marked if name not in context.deletions], BEGUN_PER_EVENT)
+    yield from begin(context, names)
+    yield from resume(context, context.brokers, dict.fromkeys([*names, *context.held_up]))
+    return left
+
+
+def _cut(context: ControllerContext, names: Sequence[str], requests: int) -> tuple[list[str], list[str]]:
+    """Split topics into those for one event, whose partitions would fill a few requests, and the others."""
+    most = requests * context.config.request_limits.operations
+    sizes = accumulate(len(context.topics[name].znode.partitions) for name in names)
+    first = max(1, sum(size <= most for size in sizes))
+    return list(names[:first]), list(names[first:])
 
 
 def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
@@ -87,17 +105,16 @@ def _beginning(context: ControllerContext, name: str) -> Step:
 # --- replicas ---------------------------------------------------------------------------------------------------
 
 
-def resume(context: ControllerContext, brokers: Collection[int]) -> Rounds[None]:
+def resume(context: ControllerContext, brokers: Collection[int], names: Iterable[str] | None = None) -> Rounds[None]:
     """Order live `brokers` to delete what they may still have; replicas on dead brokers become Ineligible."""
-    orders = _orders(context, brokers)
+    orders = _orders(context, brokers, context.deletions if names is None else names)
     yield from change("stop", [orders] if orders.facts else [])
-    yield from complete(context, [name for name in context.deletions if is_done(context, name)])
 
 
-def _orders(context: ControllerContext, brokers: Collection[int]) -> Step:
+def _orders(context: ControllerContext, brokers: Collection[int], names: Iterable[str]) -> Step:
     transitions = cache(partial(_transitions, context, brokers))
     moved: dict[ReplicaPhase, dict[TopicPartition, tuple[int, ...]]] = {phase: {} for phase in _COURSE}
-    for tp in context.partitions(context.deletions):
+    for tp in context.partitions(names):
         for phase, ids in transitions(context.assignment(tp).replicas, context.replica_phases.of(tp)):
             moved[phase][tp] = ids
     told = moved[ReplicaPhase.DELETION_STARTED]
@@ -137,14 +154,14 @@ def _stop(context: ControllerContext, tp: TopicPartition) -> StopReplicaPartitio
 
 def replicas_deleted(
     context: ControllerContext, broker_id: int, obeyed: Sequence[StopReplicaPartition]
-) -> Rounds[None]:
-    """Mark replicas that a broker deleted as Successful, and complete the topics without remaining replicas.
+) -> Rounds[list[str]]:
+    """Mark replicas that a broker deleted as Successful; return the topics without remaining replicas.
 
     Orders that carry a leader epoch are ignored: they came from a reassignment that removed the replica.
     """
     answered = [order for order in obeyed if order.leader_epoch == EPOCH_DURING_DELETE]
     names = yield from _judge(context, broker_id, answered, ReplicaPhase.DELETION_SUCCESSFUL)
-    yield from complete(context, [name for name in names if is_done(context, name)])
+    return [name for name in names if is_done(context, name)]
 
 
 def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
@@ -170,6 +187,13 @@ def _judge(
 
 
 # --- znodes -----------------------------------------------------------------------------------------------------
+
+
+def topics_deleted(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
+    """Complete the deletion of topics without remaining replicas; return those that are left for another event."""
+    first, left = _cut(context, [name for name in names if name in context.deletions], REMOVED_PER_EVENT)
+    yield from complete(context, [name for name in first if is_done(context, name)])
+    return left
 
 
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:

@@ -24,6 +24,7 @@ from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
 from controller.model.context import ControllerContext
+from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerRegistered, PartitionsFound
 from controller.model.initial_states import initial_rows
@@ -64,6 +65,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
     yield from leader_elections.requested_in_store(context)
     yield from deletion.resume(context, context.brokers)
+    yield from deletion.complete(context, [name for name in context.deletions if is_done(context, name)])
 
 
 def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:

@@ -23,7 +23,7 @@ from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.rollouts import Rollouts
-from controller.model.state_machines import PartitionPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.model.topic_ids import TopicIds
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
@@ -77,6 +77,9 @@ class ControllerContext:
 
     deletions: dict[str, None] = field(factory=dict)
     """The topics being deleted. Their partitions have no leader and are not being reassigned."""
+
+    held_up: dict[str, None] = field(factory=dict)
+    """The topics being deleted of which a broker was dead, or failed to delete its replica."""
 
     strays: dict[Stray, int] = field(factory=dict)
     failed_strays: dict[Stray, None] = field(factory=dict)
@@ -320,13 +323,15 @@ class ControllerContext:
         known = self.topics.pop(fact.name, None)
         self.closed_topics.pop(fact.name, None)
         self.min_isrs.pop(fact.name, None)
-        self.deletions.pop(fact.name, None)
         if known is not None:
-            self._exclude(fact.name, known)
+            if fact.name not in self.deletions:
+                self._exclude(fact.name, known)
             for tp in self._partitions.pop(fact.name, ()):
                 self._phases.rows.pop(tp, None)
                 for broker_id in known.znode.partitions[tp.partition].replicas if self.on_offline_dirs else ():
                     self.on_offline_dirs.pop((tp, broker_id), None)
+        self.deletions.pop(fact.name, None)
+        self.held_up.pop(fact.name, None)
 
     def _deletion_started(self, name: str) -> None:
         self.deletions[name] = None
@@ -389,6 +394,8 @@ class ControllerContext:
         self._phases.put_all(fact.tps, fact.rows)
 
     def _many_moved(self, fact: facts.ManyMovedFact) -> None:
+        if fact.phase is ReplicaPhase.DELETION_INELIGIBLE:
+            self.held_up.update(dict.fromkeys(tp.topic for tp in fact.tps))
         if not self._have_moved(fact):
             for each in fact.each():
                 self.apply(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from controller.model.alike import singular
@@ -46,11 +47,16 @@ def describe_deletions(context: ControllerContext, names: Iterable[str] | None =
     The replicas that the deletion waits for are listed as offline.
     """
     led_by_nobody = LeaderAndIsr(LEADER_DURING_DELETE, 0, (), 0, context.epoch)
+
+    @cache
+    def offline(replicas: tuple[int, ...], phases: tuple[ReplicaPhase | None, ...]) -> tuple[int, ...]:
+        return tuple([r for r, phase in zip(replicas, phases, strict=True) if phase is _INELIGIBLE])
+
     states = []
     for name in context.deletions if names is None else names:
-        topic_id = context.topic_id(name)
+        znode, topic_id = context.topics[name].znode, context.topic_id(name)
         for tp in context.partitions([name]):
-            assignment, phases = context.assignment(tp), context.replica_phases.of(tp)
-            offline = tuple([r for r, phase in zip(assignment.replicas, phases, strict=True) if phase is _INELIGIBLE])
-            states.append(PartitionState.of(tp, topic_id, assignment, led_by_nobody, offline))
+            assignment = znode.partitions[tp.partition]
+            dead = offline(assignment.replicas, context.replica_phases.of(tp))
+            states.append(PartitionState.of(tp, topic_id, assignment, led_by_nobody, dead))
     return tuple(states)

@@ -25,10 +25,10 @@ class KnownTopic:
 
 
 def assignments_of(topics: Mapping[str, KnownTopic], tps: Iterable[TopicPartition]) -> Iterator[ReplicaAssignment]:
-    """Yield the assignments of known partitions. Those of a topic should follow one another."""
+    """Yield the assignments of partitions, as `assignment_of` does. Those of a topic should follow one another."""
     for name, those in groupby(tps, itemgetter(0)):
-        partitions = topics[name].znode.partitions
-        yield from [partitions[number] for _, number in those]
+        partitions = topics[name].znode.partitions if name in topics else {}
+        yield from [partitions.get(number, UNASSIGNED) for _, number in those]
 
 
 def assignment_of(topics: Mapping[str, KnownTopic], tp: TopicPartition) -> ReplicaAssignment:

@@ -54,6 +54,11 @@ class Phases:
         else:
             self.rows[tp] = self.shared(row)
 
+    def of_all(self, tps: Iterable[TopicPartition]) -> list[Row]:
+        """Return the row of each of many partitions."""
+        rows = self.rows
+        return [rows.get(tp, NO_ROW) for tp in tps]
+
     def put_all(self, tps: Iterable[TopicPartition], rows: Iterable[Row]) -> None:
         """Set the states of many partitions, each of which has one, and of their assigned replicas."""
         known = self._known
@@ -136,13 +141,13 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
 
     def move_all(self, tps: Sequence[TopicPartition], to: PartitionPhase) -> bool:
         """Let partitions enter a state; return False, and change nothing, if the table forbids it to one of them."""
-        rows = [self._rows.get(tp, NO_ROW) for tp in tps]
+        rows = self._phases.of_all(tps)
         after: dict[Row, Row] = {}
         for row in set(rows):
             if to not in PARTITION_TRANSITIONS[row[0] or PartitionPhase.NON_EXISTENT]:
                 return False
-            after[row] = to, row[1]
-        self._phases.put_all(tps, [after[row] for row in rows])
+            after[row] = self._phases.shared((to, row[1]))
+        self._rows.update(zip(tps, map(after.__getitem__, rows), strict=True))
         return True
 
 
@@ -239,15 +244,16 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
         Return False, and change nothing, if one is not assigned, or if the table of states forbids it to one. The same
         rows occur again and again, so each transition of a row is made once.
         """
-        both = zip(tps, brokers, strict=True)
-        moves = [(self._rows.get(tp, NO_ROW), self._phases.replicas(tp), moved) for tp, moved in both]
+        of_all = assignments_of(self._phases.topics, tps)
+        replicas = [assignment.replicas for assignment in of_all]
+        moves = list(zip(self._phases.of_all(tps), replicas, brokers, strict=True))
         after: dict[tuple[Row, tuple[int, ...], tuple[int, ...]], Row] = {}
         for move in set(moves):
             row = _moved(*move, to)
             if row is None:
                 return False
-            after[move] = row
-        self._phases.put_all(tps, [after[move] for move in moves])
+            after[move] = self._phases.shared(row)
+        self._rows.update(zip(tps, map(after.__getitem__, moves), strict=True))
         return True
 
     def _set(self, replica: Replica, phase: ReplicaPhase | None) -> None:

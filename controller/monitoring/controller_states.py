@@ -32,7 +32,7 @@ class ControllerState(Enum):
     TOPIC_DELETION = (
         4,
         "TopicDeletion",
-        ("DeleteTopics", "DeletionsResend", "ReplicasDeleted", "ReplicasNotDeleted", "TopicDeletion"),
+        ("DeleteTopics", "DeletionsResend", "ReplicasDeleted", "ReplicasNotDeleted", "TopicDeletion", "TopicsDeleted"),
     )
     ALTER_PARTITION_REASSIGNMENT = (
         5,

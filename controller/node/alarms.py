@@ -11,7 +11,6 @@ from attrs import define, field
 from controller import events
 from controller.handlers import deletion, leader_epochs, leader_rebalance, rollout_brakes
 from controller.model.context import ControllerContext
-from controller.model.deletion_progress import is_done
 
 MOVES_PER_SECOND: Final = 2_000
 """The number of moves checked per second, which keeps the checks to a few percent of the event queue's time."""
@@ -66,8 +65,8 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
             strays = [events.StrayDeletion()] if any(r in context.strays for r in replicas) else []
             topics = [events.TopicDeletion()] if context.deletions else []
             return [(seconds, again) for again in (*strays, *topics)]
-        case events.TopicDeletion() | events.ReplicasDeleted() if any(is_done(context, n) for n in context.deletions):
-            # A topic without remaining replicas is still here: its znodes could not be removed.
+        case events.TopicsDeleted(names=names) if not context.deletions.keys().isdisjoint(names):
+            # A topic without remaining replicas is still here: its znodes could not be removed, or wait for their turn.
             return [(deletion.RETRY_SECONDS, events.TopicDeletion())]
         case events.OrderFailed(broker_id=broker_id, broker_epoch=broker_epoch, gone=gone):
             deletions = [events.DeletionsResend(broker_id, broker_epoch, gone)] if gone else []

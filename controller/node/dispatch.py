@@ -37,6 +37,7 @@ from controller.handlers import (
     topics,
 )
 from controller.model.context import ControllerContext
+from controller.model.deletion_progress import is_done
 from controller.model.placement import Start
 from controller.model.rounds import Rounds, immediately
 from controller.progress.tracker import moves_of
@@ -83,10 +84,10 @@ def _modified(context: ControllerContext, event: events.PartitionModifications, 
     return topics.partition_modifications(context, [event.topic, *event.more.close()], new_ids(host))
 
 
-def _deleted(context: ControllerContext, event: events.ReplicasDeleted, _host: Host) -> Rounds[None]:
+def _deleted(context: ControllerContext, event: events.ReplicasDeleted, _host: Host) -> Rounds[list[str]]:
     if context.strays or context.recalled:
         yield from strays.deleted(context, event.deletions)
-    yield from deletion.replicas_deleted(context, event.broker_id, event.orders)
+    return (yield from deletion.replicas_deleted(context, event.broker_id, event.orders))
 
 
 def _not_deleted(context: ControllerContext, event: events.ReplicasNotDeleted, _host: Host) -> Rounds[None]:
@@ -132,6 +133,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.DeletionsResend: _taking(brokers.resend_deletions, "broker_id", "broker_epoch", "gone"),
     events.ReplicasDeleted: _deleted,
     events.ReplicasNotDeleted: _not_deleted,
+    events.TopicsDeleted: _taking(deletion.topics_deleted, "names"),
 }
 """The events that only the active controller processes."""
 
@@ -190,9 +192,9 @@ def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: 
 
 
 def follow_ups(
-    context: ControllerContext, event: events.ControllerEvent, caught_up: events.CaughtUp
+    context: ControllerContext, event: events.ControllerEvent, result: object, caught_up: events.CaughtUp
 ) -> list[events.ControllerEvent]:
-    """Return the events to queue after `event` has been processed, when others have had their turn."""
+    """Return the events to queue after `event` has been processed with a result, when others have had their turn."""
     due: list[events.ControllerEvent] = [events.RolloutsDue()] if context.rollouts.is_stirred else []
     match event:
         case events.RequestEvent(request=messages.AlterPartitionRequest(partitions=items)):
@@ -200,5 +202,10 @@ def follow_ups(
             ready = [item.tp for item in items if reassignments.may_finish(context, item.tp)]
             caught_up.add(ready)
             return [events.PartitionReassignmentIsrChange(caught_up), *due] if ready else due
+        case events.TopicDeletion():
+            done = tuple(name for name in context.deletions if is_done(context, name))
+            return [*([events.TopicsDeleted(done)] if done else []), *([event] if result else []), *due]
+        case events.ReplicasDeleted() | events.TopicsDeleted() if isinstance(result, list) and result:
+            return [events.TopicsDeleted(tuple(result)), *due]
         case _:
             return due

@@ -312,7 +312,7 @@ class ControllerService:
             reply.set(result)
         if isinstance(result, Moves):
             office.progress.follow(result)
-        for follow_up in dispatch.follow_ups(office.context, event, office.caught_up):
+        for follow_up in dispatch.follow_ups(office.context, event, result, office.caught_up):
             if self._queue.tell(follow_up, later=True):
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))

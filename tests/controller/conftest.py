@@ -214,7 +214,7 @@ class Bench:
     async def handle(self, event: ControllerEvent) -> object:
         """Process an event and what it calls for; return the answer to the event."""
         answer = await self.run(dispatch.rounds_for(self.context, event, HOST))
-        for follow_up in dispatch.follow_ups(self.context, event, CaughtUp()):
+        for follow_up in dispatch.follow_ups(self.context, event, answer, CaughtUp()):
             await self.handle(follow_up)
         return answer
 

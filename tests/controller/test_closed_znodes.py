@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from controller.events import IsrChangeNotification, TopicChange, TopicDeletion
+from controller.events import IsrChangeNotification, TopicChange, TopicDeletion, TopicsDeleted
 from controller.handlers import deletion
 from controller.handlers.topics import topic_change
 from controller.model.rounds import TellStopReplica
@@ -149,12 +149,11 @@ async def test_a_topic_that_cannot_be_removed_is_tried_again(bench: Bench, acces
     assert TP.topic in bench.context.deletions
     assert any("cannot be removed yet" in log["event"] for log in logs)
     again = (deletion.RETRY_SECONDS, TopicDeletion())
-    assert again in alarms.alarms(bench.context, answers[-1])
-    assert again in alarms.alarms(bench.context, TopicDeletion())
+    assert again in alarms.alarms(bench.context, TopicsDeleted((TP.topic,)))
     allow(bench, path, Access.ALL)
     await bench.handle(TopicDeletion())
     assert await bench.read(paths.topic(TP.topic)) is None
-    assert alarms.alarms(bench.context, TopicDeletion()) == []
+    assert alarms.alarms(bench.context, TopicsDeleted((TP.topic,))) == []
 
 
 @ACCESS

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from controller.config import ControllerConfig
+from controller.events import TopicDeletion, TopicsDeleted
 from controller.handlers import deletion, reassignments
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
@@ -13,9 +15,10 @@ from controller.model.rounds import Publication
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import Observer
 from tests.controller.conftest import ENDPOINT, Bench, Recorder
-from tests.controller.deletions import deleted, leaves_no_trace, mark, obeyed, replica
+from tests.controller.deletions import deleted, leaves_no_trace, mark, obeyed, replica, told_to_delete
 from transport.metadata import BrokerRegistration, ReplicaAssignment, Stray, TopicPartition
 from transport.store import formats, paths
+from transport.store.limits import RequestLimits
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create, MetadataStore, ensure_paths
 from transport.store.requests import MAX_REQUEST_BYTES, weight_of
@@ -91,6 +94,32 @@ async def test_what_others_left_below_a_topic_goes_with_it_however_much_it_is(be
     assert await what_is_left(bench.store) == [[], [], []]
 
 
+async def test_other_events_have_their_turn_while_many_topics_are_deleted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request to the store has room for ten operations: an event begins 200 partitions, and removes 50."""
+    names = [f"topic-{number}" for number in range(12)]
+    for name in names:
+        await bench.write_topic(name, *[(1,)] * 20)
+    await bench.start()
+    monkeypatch.setattr(ControllerConfig, "request_limits", RequestLimits(operations=10))
+    await bench.store.multi([Create(paths.delete_topic(name)) for name in names])
+
+    assert await bench.run(deletion.topic_deletion(bench.context)) == sorted(names)[10:]
+    assert [*bench.context.deletions] == sorted(names)[:10]
+    await bench.handle(TopicDeletion())
+    assert [*bench.context.deletions] == sorted(names)
+    assert len(told_to_delete(bench)) == 240
+
+    answer = obeyed(*(replica(1, number, name) for name in names for number in range(20)))
+    done = await bench.run(deletion.replicas_deleted(bench.context, 1, answer.orders))
+    assert done == names
+    assert await bench.run(deletion.topics_deleted(bench.context, done)) == names[2:]
+    assert len(bench.context.topics) == 10
+    await bench.handle(TopicsDeleted(tuple(done)))
+    assert await what_is_left(bench.store) == [[], [], []]
+
+
 class Unheard(Recorder):
     """Takes what is told to brokers, and forgets it."""
 
@@ -115,8 +144,10 @@ async def test_a_real_zookeeper_accepts_the_commits_too(zookeeper: str) -> None:
         [moves] = await store.children([paths.topic_reassignments(NAME)])
         assert moves is not None
         assert (len(moves), list(context.deletions)) == (MANY, [NAME])
+        done: list[str] = []
         for broker_id in BROKERS_OF_ALL:
             answer = obeyed(*(Stray("id-of-it", NAME, number, broker_id) for number in range(MANY)))
-            await runner.run("deleted", deletion.replicas_deleted(context, broker_id, answer.orders))
+            done = await runner.run("deleted", deletion.replicas_deleted(context, broker_id, answer.orders))
+        assert await runner.run("removed", deletion.topics_deleted(context, done)) == []
         assert await what_is_left(store) == [[], [], []]
         assert context.topics == {}

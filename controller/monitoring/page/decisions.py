@@ -59,6 +59,7 @@ REASONS: Final[Mapping[str, str]] = {
     "StartRollout": "a client started a rollout",
     "StrayDeletion": "replicas were left over from moves",
     "TopicChange": "topics were created or deleted",
+    "TopicsDeleted": "all replicas of topics had been deleted",
     "TopicDeletion": "topics were to be deleted",
     "UploadRollout": "a client uploaded a part of a plan",
     "ZkPartitionReassignment": "moves were asked for in ZooKeeper",

@@ -23,7 +23,7 @@ from controller.model.batches import batch_of
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
 from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr, change
-from controller.node import round_runner, service
+from controller.node import dispatch, round_runner, service
 from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
@@ -115,8 +115,8 @@ def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) 
         started(self, topic)
         self.leadership.update(led)
 
-    def and_leaders(context: ControllerContext, brokers: Collection[int]) -> Step:
-        step = orders(context, brokers)
+    def and_leaders(context: ControllerContext, brokers: Collection[int], names: Iterable[str]) -> Step:
+        step = orders(context, brokers, names)
         led = [tp for tp in step.subjects if tp in context.leadership]
         told = [TellLeaderAndIsr(context.assignment(tp).replicas, context.describe(tp)) for tp in led]
         return evolve(step, publications=(*step.publications, *told))
@@ -128,13 +128,12 @@ def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) 
 def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -> None:
     """Do not wait for dead brokers when a topic is deleted."""
 
-    def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
-        del names
+    def is_done(context: ControllerContext, name: str) -> bool:
         alive = {tp.topic for tp, broker_id in deletion_progress.left(context) if broker_id in context.brokers}
-        yield from completed_deletions(context, [name for name in context.deletions if name not in alive])
+        return name not in alive
 
-    completed_deletions = deletion.complete
-    patch.setattr(deletion, "complete", complete)
+    for module in (deletion, dispatch):
+        patch.setattr(module, "is_done", is_done)
 
 
 def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
