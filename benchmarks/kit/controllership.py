@@ -24,7 +24,7 @@ from controller.events import ControllerEvent
 from controller.model.context import ControllerContext
 from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
-from controller.observation.instruments import Application, Instrument
+from controller.observation.instruments import Application, Instrument, Instruments
 from transport.host import Host
 from transport.messages import Request
 from transport.metadata import TopicPartition
@@ -153,15 +153,17 @@ class Controllership:
 
 @asynccontextmanager
 async def controllership(
-    controllers: MetadataStore, store: MetadataStore, brokers: AcceptingBrokers
+    controllers: MetadataStore, store: MetadataStore, brokers: AcceptingBrokers, *instruments: Instrument
 ) -> AsyncIterator[Controllership]:
-    """Run a controller on the first session; it stands for election at once."""
+    """Run a controller on the first session, with more instruments; it stands for election at once."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     config = ControllerConfig(
         1001, request_timeout_ms=3_600_000, controller_socket_timeout_ms=3_600_000, auto_leader_rebalance_enable=False
     )
     trace, stopwatch = CommitTrace(config.controller_id), Stopwatch(brokers)
-    service = ControllerService(config, controllers, TcpNetwork(), Host(), trace, trace, stopwatch)
+    service = ControllerService(
+        config, controllers, TcpNetwork(), Host(), trace, trace, Instruments([stopwatch, *instruments])
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(service.run)
         yield Controllership(service, stopwatch, store)
