@@ -294,5 +294,9 @@ def _see(rollout: Rollout, fact: RolloutSeen) -> None:
     rollout.time_left.add(rollout.ran, rollout.left)
     if rollout.urgent != fact.urgent:
         rollout.urgent = fact.urgent
+        left = set(fact.urgent)
         for part in rollout.parts.values():
-            part.backlog.urge(n for n in part.backlog.waiting() if part.moves[n].tp in fact.urgent)
+            # There may be very many parts, and the urgent moves are among the first.
+            numbers = [n for n in part.backlog.waiting() if part.moves[n].tp in left] if left else []
+            left.difference_update(part.moves[n].tp for n in numbers)
+            part.backlog.urge(numbers)
