@@ -277,6 +277,15 @@ class RolloutSignalled(ControllerEvent):
 
 
 @frozen
+class CopyingSeen(ControllerEvent):
+    """The brokers that copy have answered within so many seconds, but for silent ones; `copied` bytes per second."""
+
+    seconds: float
+    silent: tuple[int, ...]
+    copied: float | None
+
+
+@frozen
 class RoomSeen(ControllerEvent):
     """Brokers have told the room on their disks: id, free bytes in all, and in the roomiest directory."""
 

@@ -13,7 +13,7 @@ from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.choosing import Hold
 from controller.rollout.room import Disk
-from transport.metadata import TopicPartition
+from transport.metadata import LeaderAndIsr, TopicPartition
 
 LOOK_SECONDS: Final = 5.0
 """The time between two looks at what may hold a rollout up."""
@@ -22,7 +22,7 @@ _NAMED: Final = 3
 _LOOKED_AT: Final = 5_000
 """The most moves that are looked at for the urgent ones among them."""
 
-SCANNED: Final = 200_000
+SCANNED: Final = 100_000
 """The most partitions that one look judges. Of a larger cluster it judges the next ones."""
 
 
@@ -75,12 +75,34 @@ def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:
     slices = range(0, max(len(context.leadership), 1), SCANNED)
     start = next((at for at in slices if at > rollout.scanned), 0)
     most = max([context.config.min_insync_replicas, *context.min_isrs.values()])
-    judged = islice(context.leadership.items(), start, start + SCANNED)
-    doubtful = [tp for tp, led in judged if len(led.isr) < most]
+    doubtful = _with_less(context, start, most)
     both = Notable.UNDER_MIN_ISR | Notable.UNDER_REPLICATED
     lacking = islice((tp for tp in doubtful if both in judge(context, tp)), _NAMED + 1)
     kept = {at: found for at, found in rollout.under.items() if at in slices and at != start}
     return {**kept, start: tuple(lacking)}
+
+
+def lagging(context: ControllerContext, rollout: Rollout) -> list[TopicPartition]:
+    """Return the partitions that lack live replicas and are not being moved, of those that were judged last."""
+    start, alive = max(rollout.scanned, 0), set(context.able_brokers())
+    widest = max((len(led.isr) for _, led in _slice(context, start)), default=0)
+    doubtful = islice(_with_less(context, start, widest), _LOOKED_AT)
+    return [
+        tp
+        for tp in doubtful
+        if tp not in context.reassigning
+        and Notable.UNDER_REPLICATED in judge(context, tp)
+        and alive.issuperset(context.assignment(tp).replicas)
+    ]
+
+
+def _with_less(context: ControllerContext, start: int, most: int) -> list[TopicPartition]:
+    """Return the partitions of a slice of the cluster with smaller ISRs."""
+    return [tp for tp, led in _slice(context, start) if len(led.isr) < most]
+
+
+def _slice(context: ControllerContext, start: int) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
+    return islice(context.leadership.items(), start, start + SCANNED)
 
 
 def named(tps: Collection[TopicPartition]) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
-from controller.handlers import rollout_throttles
+from controller.handlers import rollout_brakes, rollout_throttles
 from controller.handlers.rollout_plans import next_number, remove
 from controller.handlers.rollout_records import happen, write_state
 from controller.handlers.rollout_views import described
 from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds
+from controller.rollout.adapting import adapted, fault_of
 from controller.rollout.states import Happening, Phase
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import (
     UNTHROTTLED,
     ChangeRolloutRequest,
@@ -23,6 +26,8 @@ from transport.messages import (
     RolloutOrder,
     RolloutSettings,
 )
+
+log = get_logger(__name__)
 
 _HAPPENINGS: Final = {
     RolloutOrder.PAUSE: Happening.PAUSE,
@@ -85,9 +90,28 @@ def _set(context: ControllerContext, rollout: Rollout, changes: RolloutChanges) 
         return
     if min(wanted.values()) <= 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, "each limit, and the throttle, must be greater than 0")
-    is_throttled = settings.throttle != UNTHROTTLED
+    adapts = settings.adapts and "throttle" not in wanted
+    yield from _write_settings(context, rollout, msgspec.structs.replace(settings, adapts=adapts))
+
+
+def adapt(context: ControllerContext, seconds: float, silent: Collection[int], copied: float | None) -> Rounds[None]:
+    """Change the throttle of a rollout that wants it to be changed by how the brokers do that copy."""
+    rollout = context.rollouts.current
+    if rollout is None or not rollout.stored.settings.adapts:
+        return
+    fault, before = fault_of(seconds, silent, rollout_brakes.lagging(context, rollout)), rollout.stored.settings
+    settings: RolloutSettings = msgspec.structs.replace(before, throttle=adapted(before.throttle, copied, fault))
+    if settings == before:
+        return
+    log.info("throttle", rollout=rollout.name, rate=settings.throttle, because=fault or "all is well")
+    yield from _write_settings(context, rollout, settings)
+
+
+def _write_settings(context: ControllerContext, rollout: Rollout, settings: RolloutSettings) -> Rounds[None]:
+    """Write settings; a new throttle is for moves in flight as well."""
+    before, is_throttled = rollout.stored.settings, settings.throttle != UNTHROTTLED
     yield from write_state(rollout, settings=settings, throttled=rollout.stored.throttled or is_throttled)
-    if "throttle" not in wanted:
+    if settings.throttle == before.throttle:
         return
     moves = [part.moves[number] for part, number in rollout.flying]
     if is_throttled:

@@ -40,6 +40,7 @@ class ControllerState(Enum):
         (
             "AlterPartitionReassignments",
             "ChangeRollout",
+            "CopyingSeen",
             "PartitionReassignmentIsrChange",
             "RolloutLook",
             "RolloutSignalled",

@@ -19,7 +19,7 @@ from actors import Backoff, EventQueue, EventStatistics
 from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.events import ControllerEvent, Elect, Reload, RequestEvent, RolloutLook, RoomSeen, SessionEnded, cut_off
+from controller.events import ControllerEvent, Elect, Reload, RequestEvent, RolloutLook, SessionEnded, cut_off
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
@@ -34,7 +34,7 @@ from controller.node.kafka_node import KafkaNode
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
 from controller.node.reads import Reads
-from controller.node.rollout_signals import RolloutSignals
+from controller.node.rollout_outlook import RolloutOutlook
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
 from controller.node.store_changes import StoreChanges
@@ -107,7 +107,7 @@ class ControllerService:
     """Not set while the connection to the store is lost but the session may not have expired."""
 
     _alarms: PendingAlarms = field(init=False)
-    _signals: RolloutSignals = field(init=False)
+    _outlook: RolloutOutlook = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.decisions = Decisions(self.host.now_ms)
@@ -118,7 +118,7 @@ class ControllerService:
         self._reads = Reads(self._requests.answer, lambda: self._office, self.host)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)
-        self._signals = RolloutSignals(self._queue.tell)
+        self._outlook = RolloutOutlook(self._queue.tell)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
         self._candidacy = candidacy_of(self.config, self.host)
         self._is_reachable.set()
@@ -317,14 +317,7 @@ class ControllerService:
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
         if isinstance(event, RolloutLook):
-            self._look_at_rollouts(office)
-
-    def _look_at_rollouts(self, office: Office) -> None:
-        """Ask for what a rollout has to know and the store does not tell."""
-        self._signals.look(self._nursery, office.context)
-        if office.context.rollouts.current is not None and office.progress.disks:
-            told = ((broker, disk.free, disk.largest) for broker, disk in office.progress.disks.items())
-            self._queue.tell(RoomSeen(tuple(sorted(told))))
+            self._outlook.look(self._nursery, office.context, office.progress)
 
     # --- the office ---------------------------------------------------------------------------------------------
 

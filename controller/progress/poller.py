@@ -7,6 +7,7 @@ value; the brokers' answers never enter the queue.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -75,6 +76,9 @@ class ProgressPoller:
     disks: dict[int, Disk] = field(factory=dict, init=False)
     """The room on the disks of the brokers that are polled, as far as they tell it."""
 
+    answers: dict[int, float] = field(factory=dict, init=False)
+    """The seconds that the last answer of each broker took that is polled; infinite if there was none."""
+
     _asked: dict[int, _Asked] = field(factory=dict, init=False)
 
     def follow(self, moves: Moves) -> None:
@@ -117,6 +121,7 @@ class ProgressPoller:
     def _stop(self, broker_id: int) -> None:
         self._asked.pop(broker_id).scope.cancel()
         self.disks.pop(broker_id, None)
+        self.answers.pop(broker_id, None)
 
     async def _keep_asking(self, asked: _Asked) -> None:
         # Log lines of this task must not carry the event that happened to start it.
@@ -134,6 +139,7 @@ class ProgressPoller:
                 await trio.sleep(UNSUPPORTED_SECONDS)
             except (ApiError, WireError):
                 self.progress.silent(asked.broker.id)
+                self.answers[asked.broker.id] = math.inf
                 await trio.sleep(POLL_SECONDS)
 
     async def _ask_while_answered(self, asked: _Asked) -> None:
@@ -150,7 +156,9 @@ class ProgressPoller:
     async def _ask_once(self, asked: _Asked, connection: Connection | LogDirsConnection) -> None:
         for some in [*_chunks(asked.partitions)] or [[]]:
             request = DescribeLogDirsRequest(tuple(some))
+            began = trio.current_time()
             response = await connection.call(request, timeout=ANSWER_SECONDS)
+            self.answers[asked.broker.id] = trio.current_time() - began
             self.progress.told(asked.broker.id, some, response.log_dirs, trio.current_time())
             self._see_room(asked.broker.id, response)
 

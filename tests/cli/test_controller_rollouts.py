@@ -14,6 +14,7 @@ import trio
 from attrs import frozen
 
 from broker.reference import log_dirs
+from controller.rollout.adapting import FIRST
 from controller.rollout.states import MoveState
 from klamm.cli.demo.task_cluster import task_cluster
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
@@ -101,15 +102,17 @@ async def test_it_is_paused_changed_and_aborted_while_another_waits(place: Place
     await register_deaf_broker(place.store, DEAF)
     await place.create(*[START] * 6)
     plan, other = place.planned([1, DEAF], [1, DEAF], TARGET, TARGET), place.planned(TARGET, name="tuesday", first=5)
-    await place.klamm("rollout", "start", plan, "--in-flight", "2")
+    await place.klamm("rollout", "start", plan, "--in-flight", "2", "--throttle", "auto")
     said = await place.klamm("rollout", "start", other)
     assert said.startswith("rollout tuesday: the controller carries out 1 moves, after 1 other: ")
-    await place.until("running", in_flight=2)
+    found = await place.until("running", in_flight=2)
+    assert (found["settings"]["adapts"], found["settings"]["throttle"]) == (True, FIRST)
     assert (await place.klamm("rollout", "pause", "monday")).startswith("rollout monday: paused by operator")
     assert (await place.status())["paused_by"] == ["operator"]
     said = await place.klamm("rollout", "set", plan, "--in-flight", "4", "--throttle", "5000")
     assert said == ("rollout monday: at once 5 in, 5 out, 5 leaders for each broker; 4 in all, throttle 5.0 kB/s\n")
     assert await place.is_throttled()
+    assert not (await place.status())["settings"]["adapts"]
     assert (await place.klamm("rollout", "resume", "monday")).startswith("rollout monday: running: ")
     await place.until("running", done=2)
     table = await place.klamm("rollout", "status", "tuesday")

@@ -16,8 +16,8 @@ import pytest
 import trio
 from attrs import frozen
 
+from controller.rollout.adapting import FIRST
 from klamm.cli.demo.task_cluster import task_cluster
-from klamm.cli.rollout.adapting import FIRST
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
 from tests.kafka.scripted_nodes import scripted_nodes

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from attrs import define, evolve, field
 
-from controller.progress.poller import MAX_PARTITIONS, ProgressPoller
+from controller.progress.poller import ANSWER_SECONDS, MAX_PARTITIONS, ProgressPoller
 from controller.progress.tracker import Moves, MovingPartition
 from controller.rollout.room import Disk
 from tests.controller.conftest import HOST
@@ -83,6 +83,8 @@ async def test_a_silent_broker_holds_up_no_other() -> None:
         while len(target.asked) < 2:
             await trio.sleep(0.01)
         assert poller.progress.sizes(TopicPartition("orders", 0), 1) == (UNKNOWN, UNKNOWN)
+        assert list(poller.answers) == [2]
+        assert poller.answers[2] < ANSWER_SECONDS
 
 
 async def test_a_broker_that_listens_elsewhere_is_asked_there() -> None:

@@ -11,13 +11,14 @@ from attrs import define
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import ReassignmentProgress, RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
+from controller.events import CopyingSeen, ReassignmentProgress, RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
 from controller.handlers import rollout_plans
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
 from controller.node.alarms import alarms, first_alarms
 from controller.observation.event_log import EventLog
 from controller.progress.tracker import Moves
+from controller.rollout.adapting import FIRST
 from tests.controller.conftest import Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -254,6 +255,44 @@ async def test_throttles_are_named_with_the_moves_and_gone_after_them(operator: 
     assert await settings(operator.bench, paths.topic_config("orders")) == {}
     for broker in (1, 2, 3):
         assert await settings(operator.bench, paths.broker_config(broker)) == {}
+
+
+async def rate_of(operator: Operator) -> int:
+    """Return the rate of a broker that receives replicas, which is also the one that the rollout tells."""
+    found = await settings(operator.bench, paths.broker_config(3))
+    told = (await operator.describe()).settings.throttle
+    assert found["follower.replication.throttled.rate"] == str(told)
+    return told
+
+
+async def test_a_throttle_is_found_by_how_brokers_get_on(operator: Operator) -> None:
+    await operator.start(20, into=2, throttle=FIRST, adapts=True)
+    assert await rate_of(operator) == FIRST
+    await operator.bench.handle(CopyingSeen(0.1, (), 1e9))
+    assert await rate_of(operator) == FIRST * 5 // 4
+    await operator.bench.handle(CopyingSeen(0.1, (), FIRST / 2))
+    assert await rate_of(operator) == FIRST * 5 // 4
+    await operator.fail_over()
+    await operator.bench.handle(CopyingSeen(0.9, (), 1e9))
+    assert await rate_of(operator) == FIRST * 5 // 8
+    await operator.bench.handle(CopyingSeen(0.1, (2,), 1e9))
+    assert await rate_of(operator) == FIRST * 5 // 16
+    await operator.order(RolloutOrder.SET, throttle=5_000_000)
+    await operator.bench.handle(CopyingSeen(0.9, (), 1e9))
+    assert await rate_of(operator) == 5_000_000
+
+
+async def test_a_throttle_is_halved_while_partitions_that_do_not_move_lack_live_replicas(operator: Operator) -> None:
+    await operator.start(20, into=2, throttle=FIRST, adapts=True)
+    await operator.bench.alter_isr(TopicPartition("orders", 0), 1)
+    await operator.bench.handle(CopyingSeen(0.1, (), 1e9))
+    assert await rate_of(operator) == FIRST * 5 // 4
+    await operator.bench.alter_isr(TopicPartition("orders", 19), 1)
+    await operator.bench.handle(CopyingSeen(0.1, (), 1e9))
+    assert await rate_of(operator) == FIRST * 5 // 8
+    await operator.bench.kill(2)
+    await operator.bench.handle(CopyingSeen(0.1, (), 1e9))
+    assert await rate_of(operator) == FIRST * 25 // 32
 
 
 async def test_limits_change_while_it_runs(operator: Operator) -> None:

@@ -10,7 +10,8 @@ from attrs import define
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.move_admin import MoveAdmin
-from klamm.cli.rollout.adapting import FIRST, LEAST, SECONDS, Adapting
+from controller.rollout.adapting import FIRST, LEAST, SECONDS
+from klamm.cli.rollout.adapting import Adapting
 from transport.metadata import TopicPartition
 
 LAGGING = [TopicPartition("orders", 3), TopicPartition("orders", 1)]

@@ -37,7 +37,7 @@ class RolloutMove(OfPartition, Message, frozen=True):
 
 
 class RolloutSettings(Message, frozen=True):
-    """The settings of a rollout, all but the last four of which can be changed while it runs.
+    """The settings of a rollout, of which the limits and the throttle can be changed while it runs.
 
     The limits are the most moves in flight: into each broker, out of each leader, that take away a broker's leadership,
     and in all. `bytes` are those in flight. `throttle` is in bytes per second and broker. No move begins while
@@ -55,6 +55,9 @@ class RolloutSettings(Message, frozen=True):
     ignore_min_isr: bool = False
     elects: bool = True
     """Whether the preferred leader of a partition is elected once it has been moved."""
+
+    adapts: bool = False
+    """Whether the throttle is changed by how brokers do; once it is set by hand, it is not any more."""
 
 
 class RolloutChanges(Message, frozen=True):

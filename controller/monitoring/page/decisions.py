@@ -22,6 +22,7 @@ REASONS: Final[Mapping[str, str]] = {
     "ChangeRollout": "a client gave an order to a rollout",
     "ConfigChange": "settings were changed",
     "ControlledShutdown": "a broker asked to shut down",
+    "CopyingSeen": "brokers told how they get on with copying",
     "CreatePartitions": "a client asked for more partitions",
     "CreateTopics": "a client asked for new topics",
     "DeleteTopics": "a client asked to delete topics",

@@ -66,7 +66,7 @@ def _more(told: RolloutDescription) -> Iterator[tuple[str, str]]:
     per_broker = f"{settings.into:,} in, {settings.out_of:,} out, {settings.leaders:,} leaders for each broker"
     in_bytes = "" if settings.bytes == UNTHROTTLED else f", {size(settings.bytes)}"
     yield "at once", f"{per_broker}; {settings.in_all:,} in all{in_bytes}"
-    yield "throttle", rate(settings.throttle)
+    yield "throttle", f"{rate(settings.throttle)}{', found by itself' if settings.adapts else ''}"
 
 
 def _document(settings: RolloutSettings) -> dict[str, object]:

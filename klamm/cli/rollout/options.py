@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import click
 from attrs import evolve, frozen
 
+from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Limits
 from klamm.cli.names import COUNT, RATE
 from klamm.cli.reassignment.throttling import throttle_option
-from klamm.cli.rollout.adapting import FIRST
 from klamm.cli.running import with_options
 
 _DEFAULTS: Final = Limits()
@@ -88,7 +88,7 @@ _OPTIONS: Final = (
         type=RateOrAuto(),
         metavar="BYTES_PER_SECOND",
         help="The most that each broker may send and fetch for the moves, lifted when they are over; or auto: as much "
-        "as leaves brokers quick to answer and other replicas in sync, only for `run`.",
+        "as leaves brokers quick to answer and other replicas in sync.",
     ),
     click.option(
         "--pause-file",

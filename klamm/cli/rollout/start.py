@@ -50,8 +50,6 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> N
     files = PlanFiles(plan)
     if files.journal.exists():
         raise click.ClickException(f"a rollout of {plan} has begun from outside: `klamm rollout run` continues it")
-    if options.adapts:
-        raise click.BadParameter("the controller takes a rate: only `run` finds one by itself", param_hint="--throttle")
     if options.pause_file is not None and not options.pause_file.is_absolute():
         raise click.BadParameter(
             "the controllers look for it on their hosts: give the whole path", param_hint="--pause-file"
@@ -155,4 +153,5 @@ def settings_of(options: Options) -> RolloutSettings:
         options.go_url or "",
         options.ignore_min_isr,
         options.elects,
+        options.adapts,
     )

@@ -1,0 +1,53 @@
+"""What a rollout has to know and the store does not tell: the operator's signals, the room on disks, the brokers' load.
+
+It is found outside the event queue, which is told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+from attrs import define, field
+
+from controller.events import ControllerEvent, CopyingSeen, RoomSeen
+from controller.model.context import ControllerContext
+from controller.node.rollout_signals import RolloutSignals
+from controller.progress.poller import ProgressPoller
+from controller.rollout.adapting import SECONDS
+
+
+@define
+class RolloutOutlook:
+    """Looks around for the current rollout. `tell` queues an event."""
+
+    tell: Callable[[ControllerEvent], object]
+    _signals: RolloutSignals = field(init=False)
+    _next_pace: float = field(default=-math.inf, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Share the queue."""
+        self._signals = RolloutSignals(self.tell)
+
+    def look(self, nursery: trio.Nursery, context: ControllerContext, progress: ProgressPoller) -> None:
+        """Look at what brokers told last, and have the signals asked."""
+        rollout = context.rollouts.current
+        if rollout is None:
+            return
+        self._signals.look(nursery, context)
+        if progress.disks:
+            told = ((broker, disk.free, disk.largest) for broker, disk in progress.disks.items())
+            self.tell(RoomSeen(tuple(sorted(told))))
+        if rollout.stored.settings.adapts and progress.answers:
+            self._look_at_pace(progress)
+
+    def _look_at_pace(self, progress: ProgressPoller) -> None:
+        """Tell how brokers get on, as often as a throttle may change."""
+        if trio.current_time() < self._next_pace:
+            return
+        self._next_pace = trio.current_time() + SECONDS
+        silent = tuple(sorted(broker for broker, seconds in progress.answers.items() if seconds == math.inf))
+        longest = max((seconds for seconds in progress.answers.values() if seconds < math.inf), default=0.0)
+        rate = progress.totals().rate
+        self.tell(CopyingSeen(longest, silent, rate if rate >= 0 else None))

@@ -1,0 +1,60 @@
+"""What a controller finds out for a rollout outside its queue, besides signals: room, and how brokers get on."""
+
+from __future__ import annotations
+
+import math
+
+import trio
+
+from controller.config import ControllerConfig
+from controller.events import ControllerEvent, CopyingSeen, RoomSeen
+from controller.model.context import ControllerContext
+from controller.model.rollout_facts import RolloutWritten
+from controller.node.rollout_outlook import RolloutOutlook
+from controller.progress.poller import ProgressPoller
+from controller.rollout.adapting import SECONDS
+from controller.rollout.room import Disk
+from tests.controller.conftest import HOST
+from transport.messages import BrokerEndpoint, RolloutSettings
+from transport.network import TcpNetwork
+from transport.store.rollouts import StoredRollout
+
+
+async def told(context: ControllerContext, *looks: dict[int, float]) -> list[ControllerEvent]:
+    """Return what is told in some looks, of which each finds that brokers took so long to answer."""
+    found: list[ControllerEvent] = []
+    outlook = RolloutOutlook(found.append)
+    async with trio.open_nursery() as nursery:
+        progress = ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001")
+        progress.disks[3] = Disk(50, 40)
+        for answers in looks:
+            progress.answers = answers
+            outlook.look(nursery, context, progress)
+            await trio.sleep(SECONDS / 2)
+    return found
+
+
+def carrying_out(settings: RolloutSettings) -> ControllerContext:
+    context = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), 1, 1, config=ControllerConfig(1001))
+    context.apply(RolloutWritten("monday", StoredRollout("digest", 1, 0, "", "running", settings, (), ()), 1))
+    return context
+
+
+async def test_the_pace_of_brokers_is_told_as_often_as_a_throttle_may_change(autojump_clock: object) -> None:
+    assert autojump_clock
+    found = await told(carrying_out(RolloutSettings(adapts=True)), {}, {1: 0.1, 2: 0.3}, {1: 9}, {1: math.inf, 2: 0.2})
+    assert [event for event in found if isinstance(event, CopyingSeen)] == [
+        CopyingSeen(0.3, (), None),
+        CopyingSeen(0.2, (1,), None),
+    ]
+
+
+async def test_nobody_asks_for_the_pace_of_a_rollout_with_a_rate(autojump_clock: object) -> None:
+    assert autojump_clock
+    assert await told(carrying_out(RolloutSettings()), {1: 0.1}) == [RoomSeen(((3, 50, 40),))]
+
+
+async def test_without_a_rollout_nothing_is_told(autojump_clock: object) -> None:
+    assert autojump_clock
+    context = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), 1, 1, config=ControllerConfig(1001))
+    assert await told(context, {1: 0.1}) == []
