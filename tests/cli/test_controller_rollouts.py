@@ -16,40 +16,23 @@ from attrs import frozen
 from broker.reference import log_dirs
 from controller.rollout.adapting import FIRST
 from controller.rollout.states import MoveState
-from klamm.cli.demo.task_cluster import task_cluster
-from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
+from tests.cli.rollout_place import DEAF, START, TARGET, RolloutPlace, moves_in_a_plan, rollout_place, write_plan
+from tests.cli.shell import register_deaf_broker, run_klamm
 from tests.cli.test_completion import completed
-from transport.store.protocol import MetadataStore
 
-START, TARGET, DEAF = [1, 2], [3, 4], 9
 WORDS = ("config", "describe", "--entity-type", "topics", "--entity-name", "orders", "-o", "json")
 
 
 @frozen
-class Place:
-    """A cluster with a topic, and the folder of a plan for it, `monday`."""
-
-    klamm: Shell
-    store: MetadataStore
-    plan: Path
-
-    async def create(self, *replicas: Sequence[int]) -> None:
-        assignment = ",".join(":".join(map(str, each)) for each in replicas)
-        await self.klamm("topic", "create", "orders", "--replica-assignment", assignment)
+class Place(RolloutPlace):
+    """The plan is `monday`."""
 
     def planned(self, *targets: Sequence[int], name: str = "monday", first: int = 0) -> str:
         """Write a plan, and return its path."""
         folder = self.plan.with_name(name)
         folder.mkdir()
-        entries = [
-            {"topic": "orders", "partition": p, "replicas": list(target), "before": START}
-            for p, target in enumerate(targets, first)
-        ]
-        (folder / "plan.json").write_text(json.dumps({"version": 1, "partitions": entries}))
+        write_plan(folder / "plan.json", moves_in_a_plan(targets, first=first))
         return str(folder)
-
-    async def replicas(self) -> list[list[int]]:
-        return [row["replicas"] for row in json.loads(await self.klamm("topic", "describe", "orders", "-o", "json"))]
 
     async def status(self, name: str = "monday") -> dict[str, Any]:
         found: dict[str, Any] = json.loads(await self.klamm("rollout", "status", name, "-o", "json"))
@@ -73,8 +56,8 @@ class Place:
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    async with task_cluster(tmp_path / "cluster") as cluster:
-        yield Place(Shell(await bootstrap_of(cluster.store)), cluster.store, tmp_path / "monday")
+    async with rollout_place(Place, tmp_path, "monday") as place:
+        yield place
 
 
 async def test_a_plan_is_handed_over_watched_and_undone(place: Place) -> None:

@@ -17,44 +17,27 @@ import trio
 from attrs import frozen
 
 from controller.rollout.adapting import FIRST
-from klamm.cli.demo.task_cluster import task_cluster
 from klamm.cli.rollout.plan_files import PlanFiles
-from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
+from tests.cli.rollout_place import DEAF, START, TARGET, RolloutPlace, moves_in_a_plan, rollout_place, write_plan
+from tests.cli.shell import register_deaf_broker, run_klamm
 from tests.kafka.scripted_nodes import scripted_nodes
 from transport.store import paths
-from transport.store.protocol import Delete, MetadataStore
+from transport.store.protocol import Delete
 
 PARTITIONS = 12
-TARGET, START = [3, 4], [1, 2]
-DEAF = 9
 
 
 @frozen
-class Place:
-    """A cluster with a topic, and the folder of a plan for it."""
-
-    klamm: Shell
-    store: MetadataStore
-    plan: Path
-
-    async def create(self, *replicas: Sequence[int]) -> None:
-        assignment = ",".join(":".join(map(str, each)) for each in replicas)
-        await self.klamm("topic", "create", "orders", "--replica-assignment", assignment)
+class Place(RolloutPlace):
+    """The plan is carried out from outside."""
 
     def planned(self, *targets: Sequence[int], before: Sequence[int] = START) -> None:
         """Write a plan as `klamm plan` does, in two files of a folder."""
         self.plan.mkdir()
-        entries = [
-            {"topic": "orders", "partition": p, "replicas": list(target), "before": before}
-            for p, target in enumerate(targets)
-        ]
+        moves = moves_in_a_plan(targets, before=before)
         for number in (1, 2):
-            text = json.dumps({"version": 1, "partitions": entries[number - 1 :: 2]})
-            (self.plan / f"plan-{number:04}.json").write_text(text)
+            write_plan(self.plan / f"plan-{number:04}.json", moves[number - 1 :: 2])
         (self.plan / "rollback-0001.json").write_text("{}")
-
-    async def replicas(self) -> list[list[int]]:
-        return [row["replicas"] for row in json.loads(await self.klamm("topic", "describe", "orders", "-o", "json"))]
 
     async def rollout(self, verb: str, *options: str, fails: bool = False) -> str:
         return await self.klamm("rollout", verb, str(self.plan), *options, fails=fails)
@@ -96,8 +79,8 @@ class Place:
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    async with task_cluster(tmp_path / "cluster") as cluster:
-        yield Place(Shell(await bootstrap_of(cluster.store)), cluster.store, tmp_path / "plan")
+    async with rollout_place(Place, tmp_path, "plan") as place:
+        yield place
 
 
 async def test_a_plan_is_carried_out_in_windows_and_undone(place: Place) -> None:
