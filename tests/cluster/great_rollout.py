@@ -8,17 +8,13 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import trio
 from attrs import define, field, frozen
 
-from broker.client import Producer
-from broker.reference.log_dir import records_on_disk
 from controller.admin.client import AdminClient
 from controller.rollout.choosing import Limits
 from controller.rollout.states import Phase
@@ -27,11 +23,11 @@ from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.trace_follower import TraceFollower
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.shell import run_klamm
+from tests.cluster.moving_load import MovingLoad, Writing, log_faults, until_deleted
 from tests.cluster.rollout_limits import excesses, gaps
 from tests.cluster.waiting import until, until_controller, until_live
 from transport.dynamic_configs import FOLLOWER_THROTTLED_RATE, FOLLOWER_THROTTLED_REPLICAS
 from transport.errors import ErrorCode
-from transport.host import Host
 from transport.messages import (
     UNKNOWN,
     AlterableConfig,
@@ -43,7 +39,6 @@ from transport.messages import (
     NewTopic,
     RolloutDescription,
 )
-from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore
@@ -82,42 +77,6 @@ class Size:
 
 SMALL: Final = Size(moves=1_000, records=10, throttle=400_000, batches=20)
 LARGE: Final = Size(moves=10_000, records=5, throttle=400_000, batches=20)
-
-
-@define
-class Load:
-    """Producers that fill partitions, then write to them in turn with acks=all; and what was acknowledged to them."""
-
-    bootstrap: Sequence[tuple[str, int]]
-    size: Size
-    acknowledged: dict[TopicPartition, list[bytes]] = field(factory=lambda: defaultdict(list))
-    _is_stopping: bool = False
-
-    async def fill(self, topic: str) -> None:
-        """Write the records to be moved into every partition of a topic."""
-        async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
-            for number in range(self.size.partitions):
-                await self._send(producer, TopicPartition(topic, number), self.size.records)
-
-    async def produce(self, topic: str) -> None:
-        """Write records until told to stop; what was missed is caught up on."""
-        began = trio.current_time()
-        async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
-            for sent in count():
-                if self._is_stopping:
-                    return
-                await self._send(producer, TopicPartition(topic, sent * 7 % self.size.partitions), 1)
-                await trio.sleep_until(began + (sent + 1) * TOPICS / self.size.batches)
-
-    async def _send(self, producer: Producer, tp: TopicPartition, number: int) -> None:
-        first = len(self.acknowledged[tp])
-        values = [f"{tp} {each} ".encode().ljust(RECORD_BYTES, b".") for each in range(first, first + number)]
-        await producer.send(*tp, values, give_up_after=90)
-        self.acknowledged[tp] += values
-
-    def stop(self) -> None:
-        """Let the producers end after the record under way."""
-        self._is_stopping = True
 
 
 @define
@@ -187,7 +146,7 @@ class GreatRollout:
     admin: AdminClient
     size: Size
     plan: Path
-    load: Load = field(init=False)
+    load: MovingLoad = field(init=False)
 
     @property
     def topics(self) -> list[str]:
@@ -207,10 +166,10 @@ class GreatRollout:
         for id_ in CONTROLLERS[1:]:
             self.cluster.start(id_, "klamm", "controller", "run")
         await self._create_topics()
-        self.load = Load([(one.host, one.port) for one in (await self.admin.read_metadata([])).brokers], self.size)
-        async with trio.open_nursery() as nursery:
-            for topic in self.topics:
-                nursery.start_soon(self.load.fill, topic)
+        bootstrap = [(one.host, one.port) for one in (await self.admin.read_metadata([])).brokers]
+        writing = Writing(self.topics, self.size.partitions, 1, RECORD_BYTES, self.size.batches)
+        self.load = MovingLoad(bootstrap, writing)
+        await self.load.fill(self.size.records, RECORD_BYTES)
         await self._throttle_by_hand()
         leaving = ",".join(map(str, LEAVING))
         await self.klamm("plan", "remove-brokers", "--brokers", leaving, "-o", str(self.plan))
@@ -259,8 +218,7 @@ class GreatRollout:
         per_broker = ("--in-per-broker", LIMITS.into, "--out-per-broker", LIMITS.out_of)
         limits = map(str, (*per_broker, "--leaders-per-broker", LIMITS.leaders, "--in-flight", LIMITS.in_all))
         async with trio.open_nursery() as nursery:
-            for topic in self.topics:
-                nursery.start_soon(self.load.produce, topic)
+            self.load.begin(nursery)
             for id_ in CONTROLLERS:
                 nursery.start_soon(self._follow, watched, id_)
             began = trio.current_time()
@@ -270,7 +228,7 @@ class GreatRollout:
             await watched.follow()
             took = trio.current_time() - began
             self.load.stop()
-            await self._until_deleted()
+            await until_deleted(self.cluster.store)
             nursery.cancel_scope.deadline = trio.current_time() + 2
         after = await self.throttles()
         await self.cluster.stop_brokers()
@@ -305,12 +263,6 @@ class GreatRollout:
             self.cluster.start(active.id, "klamm", "controller", "run")
             nursery.start_soon(self._follow, watched, active.id, active)
 
-    async def _until_deleted(self) -> None:
-        async def is_clean() -> bool:
-            return not any(await self.cluster.store.children([paths.STRAYS]))
-
-        await until(is_clean)
-
     def faults(self) -> list[str]:
         """Compare the logs on disk with the plan, among each other, and with what was acknowledged."""
         targets = PlanFiles(self.plan).read().file.targets
@@ -322,28 +274,6 @@ async def endpoint(store: MetadataStore, id_: int) -> BrokerEndpoint | None:
     """Return the address of a controller, None while it has registered none."""
     [znode] = await store.read([paths.controller_endpoint(id_)])
     return None if znode is None else formats.decode_controller_endpoint(id_, znode.data)
-
-
-def log_faults(
-    data_dir: Path,
-    brokers: Collection[int],
-    targets: Mapping[TopicPartition, Sequence[int]],
-    acknowledged: Mapping[TopicPartition, Sequence[bytes]],
-) -> list[str]:
-    """Compare the logs on disk: equal on the target's brokers with all that was acknowledged, gone from the others."""
-    faults = []
-    for tp, target in targets.items():
-        there = [id_ for id_ in brokers if (log_dir(data_dir, id_) / str(tp)).exists()]
-        if sorted(target) != there:
-            faults.append(f"{tp} has logs on {there} instead of {sorted(target)}")
-            continue
-        logs = [records_on_disk(log_dir(data_dir, id_), tp) for id_ in there]
-        if any(log != logs[0] for log in logs):
-            faults.append(f"the logs of {tp} differ")
-        lost = set(acknowledged[tp]) - {record.value for record in logs[0]}
-        if lost:
-            faults.append(f"{tp} lost {len(lost)} acknowledged records")
-    return faults
 
 
 async def great_rollout(zookeeper: str, data_dir: Path, size: Size) -> Outcome:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -17,15 +16,12 @@ import pytest
 import trio
 from attrs import define, field, frozen
 
-from broker.client import Producer
-from broker.reference.log_dir import records_on_disk
 from controller.admin.client import AdminClient
 from controller.admin.moves import MoveStatus, MoveWatch, Targets
-from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from tests.cluster.moving_load import MovingLoad, Writing, log_faults, until_deleted
 from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
-from transport.host import Host
 from transport.messages import (
     UNKNOWN,
     AlterableConfig,
@@ -38,8 +34,6 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
-from transport.store import paths
-from transport.store.protocol import MetadataStore
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
 
@@ -59,45 +53,7 @@ RECORDS_BEFORE: Final = 20
 BYTES_PER_SECOND: Final = 200_000
 """The bytes that a broker copies; a move to it then takes 20 s."""
 
-BATCH: Final = 10
-BATCHES_PER_SECOND: Final = 100
-
-
-@define
-class GreatLoad:
-    """A producer for each topic, writing to its partitions in turn with acks=all, and what was acknowledged to it."""
-
-    bootstrap: Sequence[tuple[str, int]]
-    acknowledged: dict[TopicPartition, list[bytes]] = field(factory=lambda: defaultdict(list))
-    _is_stopping: bool = False
-
-    async def fill(self, topic: str) -> None:
-        """Write the records to be moved into every partition of a topic."""
-        async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
-            for number in range(PARTITIONS):
-                await self._send(producer, TopicPartition(topic, number), RECORDS_BEFORE, RECORD_BYTES)
-
-    async def produce(self, topic: str) -> None:
-        """Write batches until told to stop, as many in a second as there are to be; what was missed is caught up on."""
-        began, sent = trio.current_time(), 0
-        async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
-            while not self._is_stopping:
-                await self._send(producer, TopicPartition(topic, sent % PARTITIONS), BATCH, 0)
-                sent += 1
-                await trio.sleep_until(began + sent * len(TOPICS) / BATCHES_PER_SECOND)
-
-    async def _send(self, producer: Producer, tp: TopicPartition, count: int, size: int) -> None:
-        first = len(self.acknowledged[tp])
-        values = [f"{tp} {number} ".encode().ljust(size, b".") for number in range(first, first + count)]
-        await producer.send(*tp, values, give_up_after=60)
-        self.acknowledged[tp] += values
-
-    def stop(self) -> None:
-        """Let the producers end after the batch under way."""
-        self._is_stopping = True
-
-    def total(self) -> int:
-        return sum(map(len, self.acknowledged.values()))
+WRITING: Final = Writing(TOPICS, PARTITIONS, batch=10, record_bytes=0, batches_per_second=100)
 
 
 @define
@@ -163,30 +119,6 @@ def shifted(replicas: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*free[start:], *free)))[: len(replicas)]
 
 
-async def until_deleted(store: MetadataStore) -> None:
-    async def is_clean() -> bool:
-        return not any(await store.children([paths.STRAYS]))
-
-    await until(is_clean)
-
-
-def log_faults(data_dir: Path, targets: Mapping[TopicPartition, tuple[int, ...]], load: GreatLoad) -> list[str]:
-    """Compare the logs on disk: equal on the target's brokers with all that was acknowledged, gone from the others."""
-    faults = []
-    for tp, target in targets.items():
-        there = [id_ for id_ in BROKERS if (log_dir(data_dir, id_) / str(tp)).exists()]
-        if sorted(target) != there:
-            faults.append(f"{tp} has logs on {there} instead of {sorted(target)}")
-            continue
-        logs = [records_on_disk(log_dir(data_dir, id_), tp) for id_ in there]
-        if any(log != logs[0] for log in logs):
-            faults.append(f"the logs of {tp} differ")
-        lost = set(load.acknowledged[tp]) - {record.value for record in logs[0]}
-        if lost:
-            faults.append(f"{tp} lost {len(lost)} acknowledged records")
-    return faults
-
-
 async def kill_some(cluster: ProcessCluster, seen: Seen) -> None:
     await seen.until_copied(0.1)
     await cluster.kill(FIRST)
@@ -213,17 +145,14 @@ async def move(zookeeper: str, data_dir: Path) -> MoveOutcome:
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, 60)
         await until_live(admin, BROKERS)
-        load = GreatLoad([(broker.host, broker.port) for broker in (await admin.read_metadata()).brokers])
+        load = MovingLoad([(broker.host, broker.port) for broker in (await admin.read_metadata()).brokers], WRITING)
         await create_topics(admin)
-        async with trio.open_nursery() as nursery:
-            for topic in TOPICS:
-                nursery.start_soon(load.fill, topic)
+        await load.fill(RECORDS_BEFORE, RECORD_BYTES)
         await throttle(admin)
         targets = await targets_of(admin)
         seen, before = Seen(), load.total()
         async with trio.open_nursery() as nursery:
-            for topic in TOPICS:
-                nursery.start_soon(load.produce, topic)
+            load.begin(nursery)
             wanted = [ReassignablePartition(*tp, target) for tp, target in targets.items()]
             answer = await admin.alter_partition_reassignments(wanted)
             assert {item.error for item in answer.partitions} == {ErrorCode.NONE}
@@ -233,7 +162,7 @@ async def move(zookeeper: str, data_dir: Path) -> MoveOutcome:
         await until_deleted(store)
         await cluster.stop_brokers()
     rate = (load.total() - before) / (seen.looks[-1][0] - seen.looks[0][0])
-    return MoveOutcome(seen, log_faults(data_dir, targets, load), rate)
+    return MoveOutcome(seen, log_faults(data_dir, BROKERS, targets, load.acknowledged), rate)
 
 
 @pytest.mark.soak
