@@ -66,6 +66,7 @@ soak: java $(INSTALLED) ## the long tests: properties, planted bugs, mutants, a 
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.shapes.against_optimum --simple --instances 75
 	@$(BIN)/python benchmarks/planning.py --large
+	@$(BIN)/python benchmarks/rollouts.py --million
 	@$(BIN)/python -m tests.simulation.mutation.campaign
 	@$(BIN)/python -m tests.simulation.planted_table
 
