@@ -6,7 +6,9 @@ from typing import TypeVar
 
 import pytest
 import trio
+from msgspec.structs import replace
 
+from controller.rollout.adapting import FIRST, LEAST
 from klamm.testing import SimulatedCluster, open_cluster
 from transport.messages import (
     ChangeRolloutRequest,
@@ -27,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 R = TypeVar("R")
 
 PARTITIONS, IN_FLIGHT = 20, 3
+USUAL = RolloutSettings(in_all=IN_FLIGHT)
 
 
 async def ask(c: SimulatedCluster, request: Request[R]) -> R:
@@ -36,7 +39,7 @@ async def ask(c: SimulatedCluster, request: Request[R]) -> R:
     return await c.ask(c.active_controller, request)
 
 
-async def start(c: SimulatedCluster) -> None:
+async def start(c: SimulatedCluster, settings: RolloutSettings = USUAL) -> None:
     """Start a rollout that moves all partitions from broker 1 to broker 3."""
     await c.create_topic("orders", [(1, 2)] * PARTITIONS)
     for number in range(PARTITIONS):
@@ -44,7 +47,6 @@ async def start(c: SimulatedCluster) -> None:
     moves = tuple(RolloutMove("orders", number, (3, 2), (1, 2), size=10_000) for number in range(PARTITIONS))
     answer = await ask(c, UploadRolloutRequest("monday", "digest", 0, moves))
     assert answer.left_out == ()
-    settings = RolloutSettings(in_all=IN_FLIGHT)
     await ask(c, StartRolloutRequest("monday", "digest", PARTITIONS, settings))
 
 
@@ -101,3 +103,13 @@ async def test_an_order_is_carried_out_by_the_next_controller(order: RolloutOrde
         assert found.phase == phase
         assert moving(c) == 0
         assert replicas(c) == ({(1, 2)} if order is RolloutOrder.UNDO else {(1, 2), (3, 2)})
+
+
+async def test_a_broker_that_does_not_answer_lowers_a_throttle_that_is_found_by_itself() -> None:
+    async with open_cluster() as c:
+        c.pause(3, keeps_session=True)
+        await start(c, replace(USUAL, throttle=FIRST, adapts=True))
+        await trio.sleep(40)
+        assert LEAST <= (await describe(c)).settings.throttle <= FIRST // 4
+        c.wake(3)
+        assert (await end(c)).counts == (("done", PARTITIONS),)
