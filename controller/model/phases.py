@@ -59,10 +59,11 @@ class Phases:
         rows = self.rows
         return [rows.get(tp, NO_ROW) for tp in tps]
 
-    def put_all(self, tps: Iterable[TopicPartition], rows: Iterable[Row]) -> None:
+    def put_all(self, tps: Iterable[TopicPartition], rows: Sequence[Row]) -> None:
         """Set the states of many partitions, each of which has one, and of their assigned replicas."""
-        known = self._known
-        self.rows.update(zip(tps, [known.setdefault(row, row) for row in rows], strict=True))
+        # A caller has few rows, many times each.
+        shared = {key: self.shared(row) for key, row in dict(zip(map(id, rows), rows, strict=True)).items()}
+        self.rows.update(zip(tps, map(shared.__getitem__, map(id, rows)), strict=True))
 
     def shared(self, row: Row) -> Row:
         """Return one object for equal rows."""

@@ -171,7 +171,10 @@ def _counts(context: ControllerContext, applied: Sequence[Fact]) -> Counter[str]
 
 def _found_counts(found: facts.PartitionsFound) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for (phase, replicas), n in Counter(found.rows).items():
+    # Equal rows are one object, with few exceptions.
+    rows = dict(zip(map(id, found.rows), found.rows, strict=True))
+    for key, n in Counter(map(id, found.rows)).items():
+        phase, replicas = rows[key]
         counts["replicas"] += n * len(replicas)
         if phase is not None:
             counts[_PHASES[phase]] += n
