@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, pairwise
 from typing import Final
 
 from controller.handlers import (
@@ -85,15 +86,15 @@ def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[Non
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]]:
     """Load the partition states; return the zxid of the last change of each that is moving or has just moved.
 
-    The states are read in parts, so that not all znodes are in memory at once.
+    The states are read in parts, so that not all znodes are in memory at once. A part is read while the one before is
+    applied.
     """
     tps, moving = context.partitions(), _moving(context)
     zxids: dict[TopicPartition, int] = {}
-    for start in range(0, len(tps), READ_AT_ONCE):
-        part = tps[start : start + READ_AT_ONCE]
-        znodes = yield from read(paths.partition_states(part))
-        states = dict((yield from leadership.decode_states(context, part, znodes)))
-        leaderships = [states.get(tp) for tp in part]
+    parts = [tps[start : start + READ_AT_ONCE] for start in range(0, len(tps), READ_AT_ONCE)]
+    for part, (now, then) in zip(parts, pairwise(chain(map(paths.partition_states, parts), ([],))), strict=True):
+        znodes = yield from read(now, ahead=then)
+        leaderships = yield from leadership.decode_states(context, part, znodes)
         found = PartitionsFound(part, leaderships, initial_rows(context, part, leaderships))
         yield from change("observed", [Step(tuple(part), facts=(found,))])
         there = zip(part, znodes, strict=True) if moving else ()

@@ -87,7 +87,8 @@ def read_again(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
 def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
     """Load the stored state of partitions that had leadership; return those that still have a decodable state."""
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
-    found = yield from decode_states(context, tps, znodes)
+    states = yield from decode_states(context, tps, znodes)
+    found = [(tp, state) for tp, state in zip(tps, states, strict=True) if state is not None]
     new = [(tp, state) for tp, state in found if state != context.leadership.get(tp)]
     yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in new])
     for tp, znode in zip(tps, znodes, strict=True):
@@ -98,28 +99,27 @@ def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds
 
 def decode_states(
     context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]
-) -> Rounds[list[tuple[TopicPartition, LeaderAndIsr]]]:
-    """Return the state of each partition that has a decodable one.
+) -> Rounds[list[LeaderAndIsr | None]]:
+    """Return the state of each partition, None for one that has no decodable one.
 
     Raises ControllerMoved if a later controller wrote one of them. A controller epoch that no controller ever had is
     damage: the state is treated as written at our epoch, so that it neither ends this controllership nor outranks
     later states.
     """
-    found: list[tuple[TopicPartition, LeaderAndIsr]] = []
+    states: list[LeaderAndIsr | None] = []
     for tp, znode in zip(tps, znodes, strict=True):
-        if znode is None:
-            continue
+        state = None
         try:
-            state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
+            if znode is not None:
+                state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
         except formats.UndecodableZnode as fault:
             log.error("partition set aside: its state cannot be decoded", partition=str(tp), fault=str(fault))
-            continue
-        if state.controller_epoch > context.epoch:
+        if state is not None and state.controller_epoch > context.epoch:
             # A later controller wrote this state, unless `/controller_epoch` is still ours: then the epoch is damage.
             yield from _confirm_office(context, tp, state.controller_epoch)
             state = replace(state, controller_epoch=context.epoch)
-        found.append((tp, state))
-    return found
+        states.append(state)
+    return states
 
 
 def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) -> Rounds[None]:
@@ -240,8 +240,10 @@ def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], froze
 
 def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:
     steps = []
-    found = yield from decode_states(context, tps, znodes)
-    for tp, state in found:
+    states = yield from decode_states(context, tps, znodes)
+    for tp, state in zip(tps, states, strict=True):
+        if state is None:
+            continue
         phase = PartitionPhase.ONLINE if context.is_online(tp, state.leader) else PartitionPhase.OFFLINE
         facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
         # The controller that wrote the first state may have lost office before it notified any broker. After a later

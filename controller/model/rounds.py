@@ -92,10 +92,14 @@ class Step:
 
 @frozen
 class Read:
-    """Observe znodes; answered by a list of Znode or None."""
+    """Observe znodes; answered by a list of Znode or None.
+
+    `ahead` is what the handler will observe next: the store may look for it in the meantime.
+    """
 
     paths: tuple[str, ...]
     watch: bool
+    ahead: tuple[str, ...] = ()
 
 
 @frozen
@@ -134,12 +138,12 @@ Effect = Read | Children | Change | Loaded
 Rounds = Generator[Effect, object, T]
 
 
-def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | None]]:
+def read(paths: Iterable[str], *, watch: bool = False, ahead: Iterable[str] = ()) -> Rounds[list[Znode | None]]:
     """Observe znodes; the result has None for each that does not exist."""
     wanted = tuple(paths)
     if not wanted:
         return []
-    return cast("list[Znode | None]", (yield Read(wanted, watch)))
+    return cast("list[Znode | None]", (yield Read(wanted, watch, tuple(ahead))))
 
 
 def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:

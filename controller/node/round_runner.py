@@ -97,7 +97,10 @@ class RoundRunner:
     async def _perform(self, effect: Effect) -> object:
         match effect:
             case Read():
-                return await self.store.read(effect.paths, watch=effect.watch)
+                znodes = await self.store.read(effect.paths, watch=effect.watch)
+                if effect.ahead:
+                    await self.store.read_ahead(effect.ahead)
+                return znodes
             case Children():
                 return await self.store.children(effect.paths, watch=effect.watch)
             case Change():

@@ -95,6 +95,9 @@ class SimulatedStore:
         """Read many znodes, and arm their watches; see `MetadataStore.read`."""
         return await self._bulk(_read, paths, watch=watch)
 
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """Do nothing: what is read later is no older."""
+
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
         return await self._bulk(_list, paths, watch=watch)

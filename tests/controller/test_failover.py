@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from attrs import define, field
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
@@ -12,10 +15,11 @@ from controller.model.context import ControllerContext
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench, states_of
+from tests.kit.passing_store import PassingStore
 from transport.messages import BrokerEndpoint
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create, Set
+from transport.store.protocol import Create, Set, Znode
 
 SECOND = TopicPartition("orders", 1)
 
@@ -180,3 +184,36 @@ async def test_a_move_requested_while_nobody_was_in_office_begins_once(bench: Be
     # A1 adds one: to a move that begins once, to a move that is resumed once more.
     assert (await bench.read_state(TP)).leader_epoch == 1
     assert (await bench.read_state(SECOND)).leader_epoch == 2
+
+
+@define
+class Foresighted(PassingStore):
+    """A session that keeps what is read, and what is to be read next."""
+
+    read_paths: list[Sequence[str]] = field(factory=list)
+    ahead: list[Sequence[str]] = field(factory=list)
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read many znodes."""
+        self.read_paths.append(paths)
+        return await self.store.read(paths, watch=watch)
+
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """Begin to read znodes."""
+        assert self.read_paths[-1] != paths
+        self.ahead.append(paths)
+
+
+async def test_the_next_states_are_looked_for_while_some_are_applied(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.handlers.failover.READ_AT_ONCE", 2)
+    await bench.start(*[(1, 2)] * 5)
+    bench.runner.store = store = Foresighted(bench.store)
+    await bench.fail_over()
+    states = paths.partition_states(TopicPartition("orders", number) for number in range(5))
+    parts = [tuple(states[:2]), tuple(states[2:4]), tuple(states[4:])]
+    assert store.ahead == parts[1:]
+    first = store.read_paths.index(parts[0])
+    assert store.read_paths[first : first + 3] == parts
+    assert len(bench.context.leadership) == 5

@@ -34,6 +34,10 @@ class PassingStore:
         """See `MetadataStore.read`."""
         return await self.store.read(paths, watch=watch)
 
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """See `MetadataStore.read_ahead`."""
+        await self.store.read_ahead(paths)
+
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """See `MetadataStore.children`."""
         return await self.store.children(paths, watch=watch)

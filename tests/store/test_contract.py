@@ -114,6 +114,34 @@ async def test_a_long_read_keeps_the_order_and_has_none_for_what_is_missing(open
     assert [None if znode is None else znode.data for znode in found] == expected
 
 
+async def test_a_read_that_was_begun_before_finds_the_same(open_store: OpenStore) -> None:
+    paths = [f"/{number}" for number in range(3_000)]
+    async with open_store() as store:
+        await store.multi([Create(path, path.encode()) for path in paths[::3]])
+        await store.read_ahead(paths)
+        begun = await store.read(paths)
+        assert begun == await store.read(paths)
+    assert [znode and znode.data.decode() for znode in begun[:4]] == ["/0", None, None, "/3"]
+
+
+@pytest.mark.parametrize("other", ["a write", "another read", "a list", "a watch"])
+async def test_a_read_that_was_begun_is_forgotten_when_something_else_comes(open_store: OpenStore, other: str) -> None:
+    async with open_store() as store, open_store() as writer:
+        await store.multi([Create("/a", b"one"), Create("/b")])
+        await store.read_ahead(["/a"])
+        match other:
+            case "a write":
+                await store.multi([Set("/a", b"two", 0)])
+            case "another read":
+                await store.read(["/b"])
+            case "a list":
+                await store.children(["/"])
+        version = (await writer.multi([Set("/a", b"three", ANY_VERSION), Create("/c")])).zxid
+        (znode,) = await store.read(["/a"], watch=other == "a watch")
+    assert znode is not None
+    assert (znode.data, znode.stat.mzxid) == (b"three", version)
+
+
 async def test_reading_nothing_finds_nothing(open_store: OpenStore) -> None:
     async with open_store() as store:
         assert await store.read([], watch=True) == []

@@ -222,6 +222,9 @@ class MemoryStore:
             self.watches.arm_nodes(paths)
         return [self._tree.read(path) for path in paths]
 
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """Do nothing: nobody waits for a store in memory."""
+
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
         await self._arrive()

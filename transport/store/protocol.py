@@ -217,6 +217,13 @@ class MetadataStore(Protocol):
         read and the arming of the watch is not lost.
         """
 
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """Begin to read znodes while the caller has something else to do.
+
+        If the next call is `read` of the same paths, without watches, it returns what the store answers to this. Any
+        other call drops the answer, so that nobody reads what is older than a write of ours.
+        """
+
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """List the children of many znodes, sorted; None for each that does not exist, Unlisted where we may not.
 

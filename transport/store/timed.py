@@ -38,6 +38,10 @@ class TimedStore:
         with self._timed():
             return await self.store.read(paths, watch=watch)
 
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """Begin to read znodes."""
+        await self.store.read_ahead(paths)
+
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """List the children of many znodes."""
         with self._timed():

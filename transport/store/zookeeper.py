@@ -77,6 +77,7 @@ class ZooKeeperStore:
         self._session = session
         self._limits = limits
         self._chroot = chroot
+        self._begun: tuple[Sequence[str], list[KazooReply[list[Znode | None]]]] | None = None
         self.protect(set_acl=set_acl)
 
     def below(self, chroot: str) -> ZooKeeperStore:
@@ -99,7 +100,16 @@ class ZooKeeperStore:
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
         """Read many znodes, and arm their watches; see `MetadataStore.read`."""
-        return await self._bulk(ReadMany, paths, _node_watches if watch else None)
+        begun, self._begun = self._begun, None
+        if begun is None or watch or begun[0] != paths:
+            return await self._bulk(ReadMany, paths, _node_watches if watch else None)
+        await trio.lowlevel.checkpoint()
+        return [znode for reply in begun[1] for znode in await reply.wait()]
+
+    async def read_ahead(self, paths: Sequence[str]) -> None:
+        """Begin to read znodes; see `MetadataStore.read_ahead`."""
+        requests = map(ReadMany, slices(self._all_absolute(paths), self._limits))
+        self._begun = paths, [await self._session.send(request) for request in requests]
 
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
@@ -150,7 +160,7 @@ class ZooKeeperStore:
         return Committed(outcome.zxid, results)
 
     async def _bulk(self, request: BulkRead[T], paths: Sequence[str], watches: Watches[T] | None) -> list[T]:
-        full = [self._absolute(path) for path in paths] if self._chroot else paths
+        self._begun, full = None, self._all_absolute(paths)
         if watches is None:
             return await self._read(request, full)
         connection = self._session.connections
@@ -178,7 +188,11 @@ class ZooKeeperStore:
         return replies + [await reply.wait() for reply in under_way]
 
     async def _request(self, request: KazooRequest[T]) -> T:
+        self._begun = None
         return await (await self._session.send(request)).wait()
+
+    def _all_absolute(self, paths: Sequence[str]) -> Sequence[str]:
+        return [self._absolute(path) for path in paths] if self._chroot else paths
 
     def _absolute(self, path: str) -> str:
         return (self._chroot + path if path != "/" else self._chroot) or "/"
