@@ -36,13 +36,13 @@ def take_out(context: ControllerContext, partitions: Collection[TopicPartition])
     yield from rollout_throttles.lift(context, [tp for tp in moved if tp in context.rollouts.flying])
     for name, found in changes.items():
         yield from write_marks(context.rollouts.by_name[name], found)
-    for rollout in context.rollouts.queue:
+    for rollout in list(context.rollouts.by_name.values()):
         yield from _remember(context, rollout, moved)
 
 
 def _remember(context: ControllerContext, rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[None]:
-    """Remember what was moved before its part of the plan is read."""
-    if not (rollout.unread or rollout.interrupted) or moved <= rollout.by_hand:
+    """Remember what was moved while its part of the plan is not in memory: before it is read, or before an undo."""
+    if not rollout.has_closed_moves or moved <= rollout.by_hand:
         return
     every = rollout.by_hand | moved
     path, data = paths.rollout_strangers(rollout.name), rollouts.encode_by_hand(list(every))

@@ -109,6 +109,11 @@ class Rollout:
         return [part for part in self.stored.parts if not part.opened and not part.closed]
 
     @property
+    def has_closed_moves(self) -> bool:
+        """Whether moves may still begin, or be taken back, that are in no open part."""
+        return any(part.first not in self.parts and _is_of_use(part) for part in self.stored.parts)
+
+    @property
     def flying(self) -> list[tuple[Part, int]]:
         """The moves in flight."""
         return [(part, number) for part in self.parts.values() for number in part.flying]
@@ -156,6 +161,10 @@ class Rollout:
         return tuple(_to_undo(part) for part in self.summarised())
 
 
+def _is_of_use(part: StoredPart) -> bool:
+    return not part.closed or bool(part.tally.get(MoveState.DONE.value))
+
+
 def _to_undo(part: StoredPart) -> StoredPart:
     done = part.tally.get(MoveState.DONE.value, 0)
     # Which of its moves these are, and how many bytes they have, is known when it is opened.
@@ -200,10 +209,10 @@ class Rollouts:
         self.is_stirred = self.is_stirred or any(tp.topic == name for tp in self.flying)
 
     def open_moves(self, tps: Collection[TopicPartition]) -> Iterator[tuple[Rollout, Part, int]]:
-        """Yield the moves of partitions that wait or are in flight, or may still be undone, in open parts."""
+        """Yield the moves of partitions that wait or are in flight, or may still be taken back, in open parts."""
         for rollout in self.by_name.values():
             for part in rollout.parts.values():
-                states = {part.direction.pending, part.direction.in_flight}
+                states = {part.direction.pending, part.direction.in_flight, MoveState.DONE}
                 numbers = (number for number, move in enumerate(part.moves) if move.tp in tps)
                 yield from ((rollout, part, number) for number in numbers if part.state(number) in states)
 

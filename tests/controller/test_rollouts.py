@@ -185,6 +185,24 @@ async def test_undo_moves_back_what_was_moved_and_leaves_alone_what_was_moved_by
     assert [assignments[n].replicas for n in range(3)] == [(5, 6), ORIGIN, ORIGIN]
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_undo_leaves_alone_what_was_moved_away_by_hand_and_back(operator: Operator, is_over: bool) -> None:
+    tp = TopicPartition("orders", 0)
+    await operator.start(20, into=3)
+    await operator.catch_up(0)
+    if is_over:
+        await operator.finish()
+    for replicas in ((5, 6), TARGET):
+        await operator.bench.move(tp, replicas)
+        await operator.catch_up(0)
+    await operator.fail_over()
+    await operator.order(RolloutOrder.UNDO)
+    await operator.finish()
+    assert (await operator.describe()).phase == "undone"
+    assert (await operator.states())[0] == "overridden: an administrator has moved it"
+    assert await operator.bench.read_assignment(tp) == ReplicaAssignment(TARGET)
+
+
 async def test_undo_leaves_what_would_go_back_to_a_dead_broker(operator: Operator) -> None:
     await operator.start(2)
     await operator.finish()
