@@ -243,6 +243,7 @@ class SimulatedCluster(Administered):
         self.heal()
         self.world.network.mend()
         self.world.ensemble.mend()
+        self.world.files.clear()
         for controller in self.controllers.values():
             controller.release_queue()
         for broker in self.brokers.values():

@@ -165,7 +165,8 @@ class Process(ABC):
         self._root = trio.lowlevel.current_task()
         self._world.network.restore(self.host)
         rng = generator(self._world.seed, f"{self.host}/{incarnation}")
-        host = Host(lambda: wall_clock_ms(self.skew_ms), rng, give_back_memory=lambda: None)
+        has_file = self._world.has_file
+        host = Host(lambda: wall_clock_ms(self.skew_ms), rng, give_back_memory=lambda: None, has_file=has_file)
         try:
             with scope:
                 await self._serve(host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from simulator.network.network import SimulatedNetwork
 from simulator.safety.invariants import Safety
@@ -25,3 +25,10 @@ class World:
     network: SimulatedNetwork
     ensemble: SimulatedEnsemble
     nursery: trio.Nursery
+    files: dict[str, None] = field(factory=dict)
+    """The files that operators have created on the hosts of controllers."""
+
+    async def has_file(self, path: str) -> bool:
+        """Return whether a file is on the hosts of controllers."""
+        await trio.lowlevel.checkpoint()
+        return path in self.files

@@ -10,8 +10,9 @@ import base64
 import ctypes
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+import trio
 from attrs import field, frozen
 
 
@@ -26,6 +27,10 @@ def _trim() -> None:
         trim(0)
 
 
+async def _has_file(path: str) -> bool:
+    return await trio.Path(path).exists()
+
+
 @frozen
 class Host:
     """The inputs that a process takes from its host, apart from I/O."""
@@ -38,6 +43,9 @@ class Host:
 
     give_back_memory: Callable[[], None] = _trim
     """Gives memory that is free back to the system."""
+
+    has_file: Callable[[str], Awaitable[bool]] = _has_file
+    """Tells whether a file exists, by which operators tell a process something."""
 
     def new_id(self) -> str:
         """Return a new 128-bit id as 22 characters of base64url, the form of Kafka's topic ids."""

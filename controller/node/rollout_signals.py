@@ -5,7 +5,7 @@ They are asked outside the event queue, which is told what they say when that ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 from urllib.error import HTTPError, URLError
@@ -21,12 +21,15 @@ from transport.messages import RolloutSettings
 
 URL_SECONDS: Final = 5.0
 
+HasFile = Callable[[str], Awaitable[bool]]
+
 
 @define
 class RolloutSignals:
-    """Asks the signals of the current rollout. `tell` queues an event."""
+    """Asks the signals of the current rollout. `tell` queues an event, `has_file` tells whether a file exists."""
 
     tell: Callable[[RolloutSignalled], object]
+    has_file: HasFile
     _is_asking: bool = field(default=False, init=False)
 
     def look(self, nursery: trio.Nursery, context: ControllerContext) -> None:
@@ -40,16 +43,16 @@ class RolloutSignals:
 
     async def _ask(self, rollout: Rollout) -> None:
         try:
-            text = await signal_of(rollout.stored.settings)
+            text = await signal_of(rollout.stored.settings, self.has_file)
         finally:
             self._is_asking = False
         if text != rollout.signal:
             self.tell(RolloutSignalled(rollout.name, text))
 
 
-async def signal_of(settings: RolloutSettings) -> str:
+async def signal_of(settings: RolloutSettings, has_file: HasFile) -> str:
     """Return why the signals say no, empty if they say yes."""
-    if settings.pause_file and await trio.Path(settings.pause_file).exists():
+    if settings.pause_file and await has_file(settings.pause_file):
         return f"{settings.pause_file} exists"
     if not settings.go_url:
         return ""

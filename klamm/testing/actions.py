@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from simulator.actions.edits import EditState, EditTopic, StateEdit, TopicEdit
+from simulator.actions.files import RemoveFile, TouchFile
 from simulator.actions.network import (
     BreakConnections,
     DelayRequest,
@@ -150,6 +151,7 @@ __all__ = [
     "RefuseRequests",
     "RegainQuorum",
     "ReleaseQueue",
+    "RemoveFile",
     "Replace",
     "Request",
     "RestWithout",
@@ -171,6 +173,7 @@ __all__ = [
     "Suspend",
     "TearRequest",
     "TopicEdit",
+    "TouchFile",
     "ValidatePartitions",
     "ValidateTopics",
     "Wake",

@@ -36,29 +36,35 @@ class StartRollout(Request):
     leaders: int = _USUAL.leaders
     in_all: int = _USUAL.in_all
     throttle: int = _USUAL.throttle
+    bytes: int = _USUAL.bytes
+    pause_file: str = _USUAL.pause_file
 
     async def ask(self, scene: Scene) -> None:
         """Upload the plan, and start it."""
         scene.cluster.trace.add("admin", ADMIN, f"starts rollout {self.name}: {dict(self.targets)}")
         moves = tuple(RolloutMove(*partition_named(name), target, size=1000) for name, target in self.targets.items())
         await _ask(scene, UploadRolloutRequest(self.name, "digest", 0, moves, skips=True))
-        settings = RolloutSettings(self.into, self.out_of, self.leaders, self.in_all, throttle=self.throttle)
+        limits = self.into, self.out_of, self.leaders, self.in_all, self.bytes
+        settings = RolloutSettings(*limits, throttle=self.throttle, pause_file=self.pause_file)
         await _ask(scene, StartRolloutRequest(self.name, "digest", len(moves), settings, "admin"))
 
 
 @frozen
 class OrderRollout(Request):
-    """Give an order to a rollout, perhaps with other limits."""
+    """Give an order to a rollout, perhaps with other limits and another throttle."""
 
     name: str
     order: RolloutOrder
     into: int | None = None
+    out_of: int | None = None
+    leaders: int | None = None
     in_all: int | None = None
+    throttle: int | None = None
 
     async def ask(self, scene: Scene) -> None:
         """Give the order."""
         scene.cluster.trace.add("admin", ADMIN, f"orders rollout {self.name} to {self.order.value}")
-        changes = RolloutChanges(into=self.into, in_all=self.in_all)
+        changes = RolloutChanges(self.into, self.out_of, self.leaders, self.in_all, throttle=self.throttle)
         await _ask(scene, ChangeRolloutRequest(self.name, self.order, changes, by="admin"))
 
 

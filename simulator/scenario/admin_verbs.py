@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from simulator.actions import edits, placements, recreations, requests, znodes
+from simulator.actions import edits, files, placements, recreations, requests, znodes
 from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopics, Elect
 from simulator.actions.rollouts import OrderRollout, StartRollout
@@ -74,6 +74,8 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
             "leaders": Key(_LIMIT, "The most moves in flight that take away a broker's leadership; by default 5."),
             "in_all": Key(_LIMIT, "The most moves in flight; by default 500."),
             "throttle": Key(_LIMIT, "Bytes per second and broker; by default there is no throttle."),
+            "bytes": Key(_LIMIT, "The most bytes in flight; by default there is no limit."),
+            "pause_file": Key(text("the path of a file"), "The file that holds it up while it exists; see touch_file."),
         },
     ),
     "order_rollout": _keys(
@@ -82,9 +84,14 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
             "name": Key(_ROLLOUT, "The name of the rollout.", is_required=True),
             "order": Key(words(RolloutOrder), "The order.", is_required=True),
             "into": Key(_LIMIT, "The most replicas in flight into a broker from now on."),
+            "out_of": Key(_LIMIT, "The most replicas in flight out of a leader from now on."),
+            "leaders": Key(_LIMIT, "The most moves in flight that take away a broker's leadership from now on."),
             "in_all": Key(_LIMIT, "The most moves in flight from now on."),
+            "throttle": Key(_LIMIT, "Bytes per second and broker from now on."),
         },
     ),
+    "touch_file": _verb(files.TouchFile, text("the path of a file")),
+    "remove_file": _verb(files.RemoveFile, text("the path of a file")),
     "list_reassignments": _nothing(requests.ListReassignments),
     "describe_topics": _nothing(requests.DescribeTopics),
     "produce": _verb(requests.Produce, map_of(PARTITION, integer("a number of records", 1))),

@@ -15,6 +15,7 @@ from controller.progress.poller import ProgressPoller
 from controller.rollout.adapting import SECONDS
 from controller.rollout.room import Disk
 from tests.controller.conftest import HOST
+from transport.host import Host
 from transport.messages import BrokerEndpoint, RolloutSettings
 from transport.network import TcpNetwork
 from transport.store.rollouts import StoredRollout
@@ -23,7 +24,7 @@ from transport.store.rollouts import StoredRollout
 async def told(context: ControllerContext, *looks: dict[int, float]) -> list[ControllerEvent]:
     """Return what is told in some looks, of which each finds that brokers took so long to answer."""
     found: list[ControllerEvent] = []
-    outlook = RolloutOutlook(found.append)
+    outlook = RolloutOutlook(found.append, Host().has_file)
     async with trio.open_nursery() as nursery:
         progress = ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001")
         progress.disks[3] = Disk(50, 40)

@@ -12,6 +12,7 @@ from controller.events import RolloutSignalled
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import RolloutWritten
 from controller.node.rollout_signals import RolloutSignals, signal_of
+from transport.host import Host
 from transport.messages import BrokerEndpoint, RolloutSettings
 from transport.store.rollouts import StoredRollout
 
@@ -21,13 +22,12 @@ async def test_a_file_says_no(tmp_path: Path, exists: bool, said: str) -> None:
     path = tmp_path / "stop"
     if exists:
         path.touch()
-    assert await signal_of(RolloutSettings(pause_file=str(path))) == said.format(path)
+    assert await signal_of(RolloutSettings(pause_file=str(path)), Host().has_file) == said.format(path)
 
 
 async def test_what_is_no_page_says_no() -> None:
-    assert (
-        await signal_of(RolloutSettings(go_url="file:///etc/passwd")) == "file:///etc/passwd is not the URL of a page"
-    )
+    said = await signal_of(RolloutSettings(go_url="file:///etc/passwd"), Host().has_file)
+    assert said == "file:///etc/passwd is not the URL of a page"
 
 
 async def test_the_queue_is_told_what_has_changed(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ async def test_the_queue_is_told_what_has_changed(tmp_path: Path) -> None:
     settings = RolloutSettings(pause_file=str(path))
     stored = StoredRollout("digest", 1, 0, "", "running", settings, (), ())
     context.apply(RolloutWritten("monday", stored, 1))
-    signals = RolloutSignals(told.append)
+    signals = RolloutSignals(told.append, Host().has_file)
 
     async def look() -> None:
         async with trio.open_nursery() as nursery:
