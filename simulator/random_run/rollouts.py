@@ -1,65 +1,171 @@
-"""Draws rollouts, with the orders of operators, moves by hand, dead brokers and failovers in the middle of them."""
+"""Draws rollouts, with what operators, other administrators and failures do to them in the middle.
+
+Most of it hits the partitions of one topic, which nothing else in the run touches: so it is known which of them still
+wait, and an administrator can move just these.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from attrs import evolve, frozen
+
+from simulator.actions.files import RemoveFile, TouchFile
 from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import CreateTopic, DeleteTopic, Reassign
 from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.actions.scene import CONTROLLER, SAME, Action
-from simulator.random_run.happenings import AtStep, Happening, Lasting
+from simulator.random_run.happenings import AtStep, Happening, Lasting, Replace
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas, draw_replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
-from transport.messages import UNTHROTTLED, RolloutOrder
+from transport.messages import UNLIMITED, UNTHROTTLED, RolloutOrder
 
-_NAME: Final = "monday"
-_ROUNDS: Final = ("marks", "rollouts", "U1", "A1", "B6")
+_ROUNDS: Final = ("marks", "rollouts", "U1", "B6")
+_ORDERS: Final = (RolloutOrder.PAUSE, RolloutOrder.RESUME, RolloutOrder.ABORT, RolloutOrder.UNDO)
+
+_CHANCE_AT_STEP: Final = 0.5
+_CHANCE_OF_A_RESUME: Final = 0.5
+_CHANCE_OF_A_PAUSE: Final = 0.5
+_CHANCE_OF_AN_UNDO: Final = 0.6
+_CHANCE_OF_MOVES_BY_HAND: Final = 0.5
+_CHANCE_OF_A_SIGNAL: Final = 0.3
+_CHANCE_OF_ANOTHER: Final = 0.3
+
+
+@frozen
+class _Drawn:
+    """A rollout that moves the partitions of a topic, until some second of the run."""
+
+    rng: random.Random
+    settings: Settings
+    topic: CreateTopic
+    targets: Mapping[str, Replicas]
+    at: float
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """Its name is that of its topic."""
+        return self.topic.name
+
+    def order(self, order: RolloutOrder) -> OrderRollout:
+        """Return an order to it."""
+        return OrderRollout(self.name, order)
+
+    def later(self) -> float:
+        """Draw a time in it."""
+        return self.rng.uniform(self.at, self.seconds - 1)
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
     """Draw a topic that is moved by a rollout in small steps, and what happens to both until `seconds`."""
     del partitions
-    topic, count = "rolled", rng.randint(4, 12)
-    rows = tuple(draw_replicas(rng, settings.broker_ids, rng.choice((1, 2, 2))) for _ in range(count))
+    topic, factor = f"rolled{rng.randrange(1000)}", rng.choice((1, 2, 2))
+    rows = tuple(draw_replicas(rng, settings.broker_ids, factor) for _ in range(rng.randint(4, 12)))
     targets = {f"{topic}-{n}": elsewhere(rng, settings, row) for n, row in enumerate(rows)}
-    throttle = rng.choice((UNTHROTTLED, 10_000_000))
+    drawn = _Drawn(rng, settings, CreateTopic(topic, rows), targets, rng.uniform(0.6, 2.0), seconds)
+    happenings = [Happening(rng.uniform(0.1, 0.5), None, drawn.topic), *_troubles(drawn)]
+    start = _start(rng, drawn.name, targets)
+    if rng.random() < _CHANCE_OF_MOVES_BY_HAND:
+        start = evolve(start, in_all=1)
+        happenings += _moves_by_hand(drawn)
+    if rng.random() < _CHANCE_OF_A_SIGNAL:
+        start = evolve(start, pause_file=f"/run/{drawn.name}")
+        happenings += _signals(drawn, start.pause_file)
+    if rng.random() < _CHANCE_OF_ANOTHER:
+        happenings += _another(drawn)
+    return [*happenings, Happening(drawn.at, None, start)]
+
+
+def _start(rng: random.Random, name: str, targets: Mapping[str, Replicas]) -> StartRollout:
     limits = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 4)
-    at = rng.uniform(0.6, 2.0)
-    return [
-        Happening(rng.uniform(0.1, 0.5), None, CreateTopic(topic, rows)),
-        Happening(at, None, StartRollout(_NAME, targets, *limits, throttle)),
-        *_troubles(rng, settings, targets, at, seconds),
-    ]
+    throttle, most_bytes = rng.choice((UNTHROTTLED, 10_000_000)), rng.choice((UNLIMITED, UNLIMITED, 1_500, 4_000))
+    return StartRollout(name, targets, *limits, throttle, most_bytes)
 
 
-def _troubles(
-    rng: random.Random, settings: Settings, targets: Mapping[str, Replicas], at: float, seconds: float
-) -> Iterator[Happening]:
+def _troubles(drawn: _Drawn) -> Iterator[Happening]:
+    rng = drawn.rng
     for _ in range(rng.randint(1, 5)):
         step = AtStep(rng.choice(_ROUNDS), rng.choice((Moment.DECIDED, Moment.COMMITTED)))
-        is_at_step = rng.random() < 0.5  # noqa: PLR2004  half of them
-        yield Happening(rng.uniform(at, seconds - 1), step if is_at_step else None, _trouble(rng, settings, targets))
-    if rng.random() < 0.5:  # noqa: PLR2004  half of the runs
-        yield Happening(seconds - 0.5, None, OrderRollout(_NAME, RolloutOrder.RESUME))
+        yield Happening(drawn.later(), step if rng.random() < _CHANCE_AT_STEP else None, _trouble(drawn))
+    if rng.random() < _CHANCE_OF_A_RESUME:
+        yield Happening(drawn.seconds - 0.5, None, drawn.order(RolloutOrder.RESUME))
 
 
-def _trouble(rng: random.Random, settings: Settings, targets: Mapping[str, Replicas]) -> Action:
-    name = rng.choice(sorted(targets))
-    orders = (RolloutOrder.PAUSE, RolloutOrder.RESUME, RolloutOrder.ABORT, RolloutOrder.UNDO)
+def _trouble(drawn: _Drawn) -> Action:
+    rng, settings = drawn.rng, drawn.settings
+    name = rng.choice(sorted(drawn.targets))
     return rng.choice(
         (
-            OrderRollout(_NAME, rng.choice(orders)),
-            OrderRollout(_NAME, rng.choice(orders)),
-            OrderRollout(_NAME, RolloutOrder.SET, in_all=rng.randint(1, 4), into=rng.randint(1, 3)),
-            Reassign({name: elsewhere(rng, settings, targets[name])}),
-            DeleteTopic("rolled"),
+            drawn.order(rng.choice(_ORDERS)),
+            drawn.order(rng.choice(_ORDERS)),
+            drawn.order(rng.choice((*_ORDERS, RolloutOrder.REMOVE))),
+            _change(rng, drawn.name),
+            Reassign({name: elsewhere(rng, settings, drawn.targets[name])}),
+            rng.choice((DeleteTopic(drawn.topic.name), Replace(drawn.topic, by_hand=rng.random() < 0.5))),  # noqa: PLR2004
             Lasting(Crash(CONTROLLER, noticed=True), rng.uniform(0.5, 4.0), (Start(SAME),)),
             Lasting(Crash(CONTROLLER, noticed=True), rng.uniform(0.5, 4.0), (Start(SAME),)),
             Lasting(Crash(rng.choice(settings.broker_ids), noticed=True), rng.uniform(0.5, 4.0), (Start(SAME),)),
         )
     )
+
+
+def _change(rng: random.Random, name: str) -> OrderRollout:
+    """Draw other limits, and perhaps another throttle."""
+    limits = {what: rng.randint(1, 3) for what in rng.sample(("into", "out_of", "leaders", "in_all"), 2)}
+    throttle = rng.choice((None, None, 5_000_000, UNTHROTTLED))
+    return OrderRollout(name, RolloutOrder.SET, **limits, throttle=throttle)
+
+
+def _moves_by_hand(drawn: _Drawn) -> Iterator[Happening]:
+    """Draw moves by hand, there and back again, of partitions that wait and of those that were moved first.
+
+    Nothing that is seen of these partitions later says that somebody has moved them.
+    """
+    rng, names = drawn.rng, list(drawn.targets)
+    waiting = rng.sample(names[len(names) // 2 :], rng.randint(1, 2))
+    begin = drawn.at + rng.choice((0.1, 0.5, 2.0)) * rng.random()
+    if rng.random() < _CHANCE_OF_A_PAUSE:
+        yield Happening(drawn.at + 0.05, None, drawn.order(RolloutOrder.PAUSE))
+        yield Happening(begin + rng.uniform(1.0, 5.0), None, drawn.order(RolloutOrder.RESUME))
+    for name in waiting:
+        row = drawn.topic.assignment[names.index(name)]
+        yield from _there_and_back(drawn, name, row, begin)
+    first = names[rng.randrange(2)]
+    yield from _there_and_back(drawn, first, drawn.targets[first], begin + rng.uniform(1.0, 4.0))
+    if rng.random() < _CHANCE_OF_AN_UNDO:
+        yield Happening(rng.uniform(begin + 1.0, drawn.seconds), None, drawn.order(RolloutOrder.UNDO))
+
+
+def _there_and_back(drawn: _Drawn, name: str, home: Replicas, at: float) -> Iterator[Happening]:
+    there = _other(drawn.rng, drawn.settings.broker_ids, (home, drawn.targets[name]))
+    yield Happening(at, None, Reassign({name: there}))
+    yield Happening(at + drawn.rng.uniform(0.2, 2.0), None, Reassign({name: home}))
+
+
+def _other(rng: random.Random, brokers: Replicas, known: Sequence[Replicas]) -> Replicas:
+    """Draw as many brokers as in rows that are known, other than in these."""
+    while (row := draw_replicas(rng, brokers, len(known[0]))) in known:
+        continue
+    return row
+
+
+def _signals(drawn: _Drawn, path: str) -> Iterator[Happening]:
+    """Draw how long the file exists that holds a rollout up: until the end at most."""
+    at = drawn.later()
+    yield Happening(at, None, TouchFile(path))
+    yield Happening(at + drawn.rng.uniform(0.5, 8.0), None, RemoveFile(path))
+
+
+def _another(drawn: _Drawn) -> Iterator[Happening]:
+    """Draw another rollout of partitions of the same topic, which has to wait for the first one."""
+    rng, name = drawn.rng, f"{drawn.name}-again"
+    some = rng.sample(sorted(drawn.targets), rng.randint(1, len(drawn.targets)))
+    targets = {each: elsewhere(rng, drawn.settings, drawn.targets[each]) for each in some}
+    yield Happening(drawn.at + rng.uniform(0.0, 3.0), None, _start(rng, name, targets))
+    if rng.random() < _CHANCE_OF_AN_UNDO:
+        yield Happening(drawn.later(), None, OrderRollout(name, rng.choice(_ORDERS)))

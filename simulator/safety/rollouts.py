@@ -1,23 +1,24 @@
-"""Check that a rollout begins only moves that it has marked, within its limits, and none while it is paused.
+"""Check that a rollout begins only moves that it has marked, of the topics that it was planned for, within its limits.
 
-Partitions that an administrator has asked to move are exempt: their moves are not the rollout's.
+It begins none while it is paused, and none of a partition that an administrator has moved since the rollout began.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from controller.model.rollout_parts import CODES
-from controller.rollout.states import MoveState
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange, Partitions, is_controller
+from simulator.safety.rollout_limits import Flying, Planned, exceeded
 from simulator.store.durable import Durable
 from transport.messages import AlterPartitionReassignmentsRequest, RolloutMove
-from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
+from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths, rollouts
 from transport.store.fields import UndecodableZnode
 from transport.store.protocol import Create, Delete, Op, Set
@@ -33,30 +34,27 @@ RECORDS: Final = ("klamm.before.moves.", "klamm.moves.")
 """The prefixes of settings that record what throttles were before, and what moves have added to them."""
 
 _BELOW: Final = f"{paths.ROLLOUTS}/"
-_UNDER_WAY: Final = frozenset({MoveState.IN_FLIGHT, MoveState.GOING_BACK})
-
-
-@frozen
-class Planned:
-    """A move of a plan, and its state in the store."""
-
-    rollout: str
-    move: RolloutMove
-    state: MoveState
 
 
 @define
 class Rollouts:
-    """The plans of all rollouts, by the path of their parts."""
+    """The plans of all rollouts, by the path of their parts, and the moves by hand."""
 
     partitions: Partitions
     _parts: dict[str, tuple[str, int, list[RolloutMove]]] = field(factory=dict, init=False)
-    _by_hand: set[TopicPartition] = field(factory=set, init=False)
+    _asked: defaultdict[TopicPartition, set[tuple[int, ...] | None]] = field(
+        factory=lambda: defaultdict(set), init=False
+    )
+    """What administrators have asked for; None is a cancellation."""
+
+    _by_hand: defaultdict[str, set[tuple[TopicPartition, str]]] = field(factory=lambda: defaultdict(set), init=False)
+    """The partitions, with topic ids, that administrators have moved since each rollout began."""
 
     def asked(self, request: object) -> None:
         """Record the moves that an administrator asks for."""
         if isinstance(request, AlterPartitionReassignmentsRequest):
-            self._by_hand.update(item.tp for item in request.partitions)
+            for item in request.partitions:
+                self._asked[item.tp].add(item.replicas)
 
     def committed(
         self, host: str, ops: Sequence[Op], changes: Sequence[PartitionChange], durable: Durable
@@ -64,21 +62,24 @@ class Rollouts:
         """Check the moves that a commit begins, right after it took effect."""
         for op in ops:
             self._follow(op)
-        began = [change for change in changes if _begins(change)]
-        if not self._parts or not began or not is_controller(host):
+        if not self._parts or not is_controller(host):
             return
-        planned = list(self._planned(durable))
-        for change in began:
-            if change.tp not in self._by_hand and not self.partitions.is_exempt(change.tp.topic):
-                yield from self._begun(change, planned, durable)
+        turned = [change for change in changes if _is_turned(change)]
+        planned = list(self._planned(durable)) if turned else []
+        for change in turned:
+            if not self.partitions.is_exempt(change.tp.topic):
+                yield from self._turned(change, planned, durable)
 
     def _follow(self, op: Op) -> None:
         if op.path == paths.REASSIGN_PARTITIONS and isinstance(op, Create | Set):
             with suppress(formats.UndecodableZnode):
-                self._by_hand.update(formats.decode_reassign_partitions(op.data))
+                for tp, target in formats.decode_reassign_partitions(op.data).items():
+                    self._asked[tp].add(target)
         if not op.path.startswith(_BELOW):
             return
         match op.path.removeprefix(_BELOW).split("/"):
+            case [name] if isinstance(op, Delete) or (isinstance(op, Create | Set) and not op.data):
+                self._by_hand.pop(name, None)
             case [name, "moves", first] if isinstance(op, Create | Set):
                 self._parts[op.path] = name, int(first), rollouts.decode_part(op.path, op.data)
             case [_, "moves", _] if isinstance(op, Delete):
@@ -89,39 +90,75 @@ class Rollouts:
             path = paths.rollout_marks(name, first)
             znode = durable.tree.read(path)
             marks = bytes(len(moves)) if znode is None else rollouts.decode_marks(path, znode.data).marks
-            yield from (Planned(name, move, CODES[code]) for move, code in zip(moves, marks, strict=True))
+            yield from (Planned.marked(name, move, code) for move, code in zip(moves, marks, strict=True))
 
-    def _begun(self, change: PartitionChange, planned: Sequence[Planned], durable: Durable) -> Iterator[str]:
-        own = [each for each in planned if each.move.tp == change.tp]
-        marked = [each for each in own if each.state in _UNDER_WAY]
-        if not own:
+    def _turned(self, change: PartitionChange, planned: Sequence[Planned], durable: Durable) -> Iterator[str]:
+        """Judge a partition whose target has changed: by a rollout, by an administrator, or by nobody who may."""
+        own = [each for each in planned if each.tp == change.tp]
+        marked = [each for each in own if each.is_under_way]
+        _, now = _assignments(change)
+        begun = [each for each in marked if each.target == now.target_replicas]
+        for each in begun if _begins(change) else ():
+            yield from self._begun(change, each, planned, durable)
+        if begun or any(now.target_replicas in (each.move.before, each.move.after) for each in marked):
             return
-        if not marked:
+        if self._asked[change.tp] & {now.target_replicas, None}:
+            self._moved_by_hand(change, durable)
+        elif own and _begins(change):
             yield f"{change.tp} is moved by rollout {own[0].rollout}, whose move is {own[0].state.value}"
-        for each in marked:
-            stored = _stored(each.rollout, durable)
-            if stored is not None:
-                yield from self._within(change, each, planned, stored)
 
-    def _within(
-        self, change: PartitionChange, one: Planned, planned: Sequence[Planned], stored: StoredRollout
+    def _moved_by_hand(self, change: PartitionChange, durable: Durable) -> None:
+        assert change.after is not None
+        for name in {name for name, _, _ in self._parts.values()}:
+            if _stored(name, durable) is not None:
+                self._by_hand[name].add((change.tp, change.after.topic_id))
+
+    def _begun(
+        self, change: PartitionChange, one: Planned, planned: Sequence[Planned], durable: Durable
     ) -> Iterator[str]:
+        stored = _stored(one.rollout, durable)
+        if stored is None or change.after is None:
+            return
+        begins = f"{change.tp} begins to move by rollout {one.rollout}"
         if stored.holds:
-            yield f"{change.tp} begins to move, while rollout {one.rollout} is paused by {', '.join(stored.holds)}"
-        flying = [each.move for each in planned if each.rollout == one.rollout and self._is_flying(each)]
-        if len(flying) > stored.settings.in_all:
-            yield f"rollout {one.rollout} has {len(flying)} moves in flight, not at most {stored.settings.in_all}"
+            yield f"{begins}, which is paused by {', '.join(stored.holds)}"
+        if one.move.topic_id != change.after.topic_id:
+            yield f"{begins}, which was planned for the topic {one.move.topic_id}, not {change.after.topic_id}"
+        if (change.tp, change.after.topic_id) in self._by_hand[one.rollout]:
+            yield f"{begins}, though an administrator has moved it since that began"
+        flying = [self._flying(each) for each in planned if each.rollout == one.rollout and self._is_flying(each)]
+        for text in exceeded(self._flying(one), flying, stored.settings):
+            yield f"rollout {one.rollout} {text}"
 
     def _is_flying(self, each: Planned) -> bool:
-        partition = self.partitions.get(each.move.tp)
-        is_moving = partition is not None and partition.assignment.is_being_reassigned
-        return each.state in _UNDER_WAY and is_moving and each.move.tp not in self._by_hand
+        partition = self.partitions.get(each.tp)
+        if not each.is_under_way or partition is None:
+            return False
+        return partition.assignment.is_being_reassigned and partition.assignment.target_replicas == each.target
+
+    def _flying(self, each: Planned) -> Flying:
+        partition = self.partitions.get(each.tp)
+        leadership = None if partition is None else partition.leadership
+        return Flying(each, NO_LEADER if leadership is None else leadership.leader)
+
+
+def _assignments(change: PartitionChange) -> tuple[ReplicaAssignment, ReplicaAssignment]:
+    assert change.before is not None
+    assert change.after is not None
+    return change.before.assignment, change.after.assignment
+
+
+def _is_turned(change: PartitionChange) -> bool:
+    """Return whether a controller has changed the replicas that a partition is to have."""
+    if not change.is_of_one_topic or not change.is_a_controllers:
+        return False
+    before, after = _assignments(change)
+    return before.target_replicas != after.target_replicas
 
 
 def _begins(change: PartitionChange) -> bool:
-    if change.before is None or change.after is None or not change.is_a_controllers:
-        return False
-    return change.after.assignment.is_being_reassigned and not change.before.assignment.is_being_reassigned
+    before, after = _assignments(change)
+    return after.is_being_reassigned and not before.is_being_reassigned
 
 
 def _stored(name: str, durable: Durable) -> StoredRollout | None:
@@ -150,20 +187,33 @@ def left_behind(durable: Durable, exempt: Exemptions) -> Iterator[str]:
     """Yield what rollouts leave behind that are over, and those that should be over."""
     found = {name: _stored(name, durable) for name in durable.tree.children(paths.ROLLOUTS) or ()}
     known = {name: stored for name, stored in found.items() if stored is not None}
-    under_way = [name for name, each in known.items() if each.phase not in {"done", "aborted", "undone"}]
+    queue = sorted(known, key=lambda name: known[name].number)
+    under_way = [name for name in queue if known[name].phase not in {"done", "aborted", "undone"}]
     topics = _topics(durable, known)
     if any(map(exempt.has_topic, topics)):
         return
     if under_way:
-        # Moves wait for a leader for ever where all that had the data are gone.
-        is_led = all(led is not None and led.leader != NO_LEADER for led in _leaderships(durable, topics))
-        due = [name for name in under_way if is_led and not known[name].holds]
+        # One that is paused holds up those behind it.
+        due = list(takewhile(lambda name: not known[name].holds, under_way))
+        due = [] if _is_held_up(durable, topics) else due
         yield from (f"rollout {name} is still {known[name].phase}" for name in due)
         return
     for name in topics:
         znode = durable.tree.read(paths.topic_config(name))
         if znode is not None and RECORDS[1].encode() in znode.data:
             yield f"topic {name} still has a throttle of a rollout"
+
+
+def _is_held_up(durable: Durable, topics: Collection[str]) -> bool:
+    """Return whether moves of these topics may wait for ever.
+
+    They do where all that had the data are gone, and so there is no leader; and where moves that somebody else has
+    asked for never end and leave no room within the limits.
+    """
+    others = (assignment for tp, assignment in durable.partitions() if tp.topic not in topics)
+    if any(assignment.is_being_reassigned for assignment in others):
+        return True
+    return any(led is None or led.leader == NO_LEADER for led in _leaderships(durable, topics))
 
 
 def _leaderships(durable: Durable, topics: Collection[str]) -> Iterator[LeaderAndIsr | None]:

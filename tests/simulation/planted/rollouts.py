@@ -54,10 +54,17 @@ def an_undo_forgets_the_order(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def an_override_by_hand_is_overwritten(patch: pytest.MonkeyPatch) -> None:
+    """Take a partition that an administrator moves out of the rollout only while the rollout moves it, too."""
+    states = "{part.direction.pending, part.direction.in_flight, MoveState.DONE}"
+    edit(patch, "controller.model.rollouts:Rollouts.open_moves", (states, "{part.direction.in_flight}"))
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
     a_throttle_of_a_rollout_is_left,
     a_brake_never_lets_go,
     an_undo_forgets_the_order,
+    an_override_by_hand_is_overwritten,
 )
