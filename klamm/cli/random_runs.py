@@ -28,16 +28,21 @@ PlanOf = Callable[[int], RunPlan]
 
 
 def run_seeds(
-    seeds: Sequence[int], print_value: PrintValue | None, *, shrinks: bool = False, kafkas: bool = False
+    seeds: Sequence[int],
+    print_value: PrintValue | None,
+    *,
+    shrinks: bool = False,
+    kafkas: bool = False,
+    always: tuple[str, ...] = (),
 ) -> int:
     """Execute the random runs of some seeds and print the results; return an exit code.
 
     A single run is printed with its plan; as a JSON or YAML value, also with its whole trace. If `shrinks`, failures
-    are then made smaller. With `kafkas`, the brokers are Apache Kafka's.
+    are then made smaller. With `kafkas`, the brokers are Apache Kafka's. All runs have the features named in `always`.
     """
     failures: list[RunOutcome] = []
     run_them = _run_many if len(seeds) > 1 else _run_one
-    code = run_them(seeds, print_value, failures, partial(draw, kafkas=kafkas))
+    code = run_them(seeds, print_value, failures, partial(draw, kafkas=kafkas, always=always))
     return INTERRUPTED if shrinks and not shrink_failures(failures) else code
 
 

@@ -33,12 +33,13 @@ def shrink_failures(failures: Iterable[RunOutcome]) -> bool:
         known.add(kind_of(violation))
         if violation.invariant == DIED:
             click.echo(f"seed {outcome.seed}: its process died, so there is nothing to shrink it with")
-        elif not _shrink(draw(outcome.seed, kafkas=outcome.is_kafkas), violation):
+        elif not _shrink(outcome, violation):
             return False
     return True
 
 
-def _shrink(plan: RunPlan, violation: Violation) -> bool:
+def _shrink(outcome: RunOutcome, violation: Violation) -> bool:
+    plan = draw(outcome.seed, kafkas=outcome.is_kafkas, always=outcome.always)
     has_ended = True
     with ChildProcesses(cores()) as children, _progress() as show:
         trials = Trials(plan, kind_of(violation), children.judge, on_run=show)
@@ -47,17 +48,16 @@ def _shrink(plan: RunPlan, violation: Violation) -> bool:
         except KeyboardInterrupt:
             has_ended = False
             click.echo("interrupted: this is the smallest so far", err=True)
-    _print(trials, plan)
+    _print(trials, plan, outcome)
     return has_ended
 
 
-def _print(trials: Trials, before: RunPlan) -> None:
+def _print(trials: Trials, before: RunPlan, outcome: RunOutcome) -> None:
     seed = trials.best.seed
     path = free_path(seed)
     shrunk = smallest(trials, before, path)
     if shrunk is None:
-        kind = " --kafka" * before.settings.is_kafkas
-        click.echo(f"seed {seed}: no scenario fails as it does; replay it with: klamm simulate{kind} --seed {seed}")
+        click.echo(f"seed {seed}: no scenario fails as it does; replay it with: klamm simulate{outcome.options}")
         return
     click.echo(f"seed {seed}: {shrunk.summary} in {trials.spent:.0f} s, {trials.runs:,} runs")
     for line in shrunk.lines():

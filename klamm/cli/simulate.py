@@ -47,6 +47,15 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
+def _require_features(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if names:
+        from simulator.random_run.features import NAMES
+
+        for name in [name for name in names if name not in NAMES]:
+            raise click.BadParameter(f"there is no feature {name!r}: the features are {', '.join(NAMES)}")
+    return names
+
+
 @click.command()
 @click.option(
     "--schema",
@@ -67,6 +76,14 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     "--kafka", is_flag=True, help="Random runs with brokers of Apache Kafka's, of several releases, instead of ours."
 )
 @click.option(
+    "--with",
+    "always",
+    multiple=True,
+    metavar="FEATURE",
+    callback=_require_features,
+    help="Random runs that all have this feature, such as rollouts, besides what their seeds draw; may be repeated.",
+)
+@click.option(
     "--shrink",
     is_flag=True,
     help="Make the failing random runs smaller: the first of each kind of failure becomes a scenario of a few events, "
@@ -78,6 +95,7 @@ def simulate(
     seed: int | None,
     seeds: Sequence[int] | None,
     kafka: bool,
+    always: tuple[str, ...],
     shrink: bool,
     output: str,
 ) -> None:
@@ -94,6 +112,8 @@ def simulate(
         raise click.UsageError("--shrink makes random runs smaller: give it --seed or --seeds, and no scenario")
     if kafka and scenario is not None:
         raise click.UsageError("--kafka is for random runs: a scenario names releases in its cluster")
+    if always and scenario is not None:
+        raise click.UsageError("--with is for random runs: a scenario lists what happens")
     if shrink and output != "table":
         raise click.UsageError("--shrink prints scenarios and tables: use it without -o")
     numbers = seeds or (seed or 0,)
@@ -101,7 +121,7 @@ def simulate(
         from klamm.cli.random_runs import run_seeds
 
         print_value = {"json": print_json, "yaml": print_yaml}.get(output)
-        sys.exit(_exit_code(lambda: run_seeds(numbers, print_value, shrinks=shrink, kafkas=kafka)))
+        sys.exit(_exit_code(lambda: run_seeds(numbers, print_value, shrinks=shrink, kafkas=kafka, always=always)))
     own = seed is None and seeds is None
     sys.exit(_exit_code(lambda: _run_scenario(scenario, [None] if own else numbers, output)))
 

@@ -6,7 +6,7 @@ Some runs have few features and much of each, others have many, so that rare pai
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from attrs import frozen
@@ -135,8 +135,19 @@ class Chosen:
         return [happening for each in draws for happening in each]
 
 
-def choose(seed: int) -> tuple[Chosen, ...]:
-    """Choose the features of a seed: each by its chance, or few and many times over, or nearly all."""
+NAMES: Final = tuple(feature.name for feature in FEATURES)
+
+
+def choose(seed: int, always: Collection[str] = ()) -> tuple[Chosen, ...]:
+    """Choose the features of a seed, and those named in `always` even if it has not drawn them."""
+    drawn = _draw(seed)
+    known = {each.feature.name for each in drawn}
+    missing = [feature for feature in FEATURES if feature.name in always and feature.name not in known]
+    return (*drawn, *(Chosen(feature, 1) for feature in missing))
+
+
+def _draw(seed: int) -> tuple[Chosen, ...]:
+    """Draw the features of a seed: each by its chance, or few and many times over, or nearly all."""
     rng = generator(seed, "features")
     style = rng.choices(("usual", "focused", "crowded"), (5, 3, 1))[0]
     # Each lot has a generator of its own, so that a feature that is added later leaves most seeds as they were.

@@ -45,6 +45,9 @@ class RunPlan:
     seconds: float
     """Seconds until the faults end."""
 
+    always: tuple[str, ...] = ()
+    """The features that were wanted, whatever the seed."""
+
     def text(self) -> str:
         """Return the plan as text, one item per line."""
         settings = f"{self.settings}".removeprefix("Settings")
@@ -62,8 +65,11 @@ class RunPlan:
         return "\n".join([*lines, f"{self.seconds:6.2f}s everything is mended"])
 
 
-def draw(seed: int, *, kafkas: bool = False) -> RunPlan:
-    """Draw a plan; with `kafkas`, one for the same cluster with brokers of Apache Kafka's."""
+def draw(seed: int, *, kafkas: bool = False, always: tuple[str, ...] = ()) -> RunPlan:
+    """Draw a plan; with `kafkas`, one for the same cluster with brokers of Apache Kafka's.
+
+    It has all features named in `always`, and otherwise what it would have without them.
+    """
     rng = generator(seed, "plan")
     settings = elections.draw_settings(rng, topology.draw_settings(rng))
     settings = network_faults.draw_settings(generator(seed, "timeouts"), settings)
@@ -71,7 +77,7 @@ def draw(seed: int, *, kafkas: bool = False) -> RunPlan:
     created = topology.draw_topics(rng, settings)
     partitions = topology.partitions_of(created)
     seconds = rng.uniform(*rng.choice(_SECONDS))
-    chosen = features.choose(seed)
+    chosen = features.choose(seed, always)
     if kafkas:
         settings = kafka_brokers.draw_settings(generator(seed, "releases"), settings)
         chosen = kafka_brokers.chosen(seed, chosen)
@@ -88,4 +94,5 @@ def draw(seed: int, *, kafkas: bool = False) -> RunPlan:
         features=tuple(map(str, chosen)),
         happenings=tuple(sorted(happenings, key=attrgetter("at"))),
         seconds=seconds,
+        always=always,
     )

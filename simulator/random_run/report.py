@@ -22,7 +22,7 @@ def failure_lines(outcome: RunOutcome) -> Iterator[str]:
     yield from _wrapped(f"seed {outcome.seed} failed: {outcome.violation}", indent=2)
     for line in outcome.last:
         yield from _wrapped(line, indent=14, at_most=_EVENT_LINES)
-    yield f"replay it with: klamm simulate{' --kafka' * outcome.is_kafkas} --seed {outcome.seed}"
+    yield f"replay it with: klamm simulate{outcome.options}"
 
 
 def tally_lines(tally: CampaignTally) -> Iterator[str]:

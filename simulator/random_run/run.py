@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,15 @@ class RunOutcome:
     is_kafkas: bool = False
     """Whether the brokers were Apache Kafka's."""
 
+    always: tuple[str, ...] = ()
+    """The features that were wanted, whatever the seed."""
+
+    @property
+    def options(self) -> str:
+        """The options of the command that replays it."""
+        wanted = "".join(f" --with {shlex.quote(name)}" for name in self.always)
+        return f"{' --kafka' * self.is_kafkas}{wanted} --seed {self.seed}"
+
 
 def run(plan: RunPlan, *, trace: Trace | None = None, spectator: Spectator | None = None) -> RunOutcome:
     """Execute a plan in a trio run of its own. The product's log is dropped, except for unexpected failures."""
@@ -55,7 +65,8 @@ def run(plan: RunPlan, *, trace: Trace | None = None, spectator: Spectator | Non
         except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
             violation = Violation("a cluster starts and stops without an exception", _text(error))
     last = () if violation is None else _up_to_violation(trace)
-    return RunOutcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last, plan.settings.is_kafkas)
+    is_kafkas, counted = plan.settings.is_kafkas, dict(sorted(counts.items()))
+    return RunOutcome(plan.seed, trace.digest, counted, violation, last, is_kafkas, plan.always)
 
 
 async def _execute(plan: RunPlan, trace: Trace, counts: Counter[str], spectator: Spectator) -> None:

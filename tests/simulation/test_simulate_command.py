@@ -17,6 +17,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from simulator.random_run.run import RunOutcome
 from simulator.scenario.language import schema
 from tests.cli.shell import forks
 
@@ -97,6 +98,24 @@ def test_a_random_run_in_yaml_has_its_plan_and_its_trace() -> None:
     assert done.stdout.startswith("seed: 3\n")
     assert "\nplan:\n- cluster(" in done.stdout
     assert "\ntrace:\n- time: 0.0\n" in done.stdout
+
+
+def test_a_feature_is_added_to_what_a_seed_has_drawn() -> None:
+    drawn, added = simulate("--seed", "3"), simulate("--with", "rollouts", "--seed", "3")
+    assert (drawn.returncode, added.returncode) == (0, 0)
+    assert "StartRollout" not in drawn.stdout
+    assert "StartRollout" in added.stdout
+
+
+def test_a_failure_is_replayed_with_the_features_that_were_added() -> None:
+    outcome = RunOutcome(3, "", {}, is_kafkas=True, always=("log directories",))
+    assert outcome.options == " --kafka --with 'log directories' --seed 3"
+
+
+def test_a_feature_that_does_not_exist_is_refused() -> None:
+    refused = simulate("--with", "rolouts", "--seed", "3")
+    assert refused.returncode == 2
+    assert "there is no feature 'rolouts'" in refused.stderr
 
 
 def test_random_runs_with_brokers_of_kafkas_are_of_the_same_seeds_but_other_runs() -> None:
