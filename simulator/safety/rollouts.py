@@ -18,7 +18,7 @@ from simulator.safety.partitions import PartitionChange, Partitions, is_controll
 from simulator.safety.rollout_limits import Flying, Planned, exceeded
 from simulator.store.durable import Durable
 from transport.messages import AlterPartitionReassignmentsRequest, RolloutMove
-from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths, rollouts
 from transport.store.fields import UndecodableZnode
 from transport.store.protocol import Create, Delete, Op, Set
@@ -207,17 +207,16 @@ def left_behind(durable: Durable, exempt: Exemptions) -> Iterator[str]:
 def _is_held_up(durable: Durable, topics: Collection[str]) -> bool:
     """Return whether moves of these topics may wait for ever.
 
-    They do where all that had the data are gone, and so there is no leader; and where moves that somebody else has
-    asked for never end and leave no room within the limits.
+    They do where moves that somebody else has asked for never end and leave no room within the limits; where all that
+    had the data of a partition are gone; and while a partition lacks replicas, as it may be under its min ISR.
     """
-    others = (assignment for tp, assignment in durable.partitions() if tp.topic not in topics)
-    if any(assignment.is_being_reassigned for assignment in others):
-        return True
-    return any(led is None or led.leader == NO_LEADER for led in _leaderships(durable, topics))
-
-
-def _leaderships(durable: Durable, topics: Collection[str]) -> Iterator[LeaderAndIsr | None]:
-    return (durable.leadership(tp) for tp, _ in durable.partitions() if tp.topic in topics)
+    for tp, assignment in durable.partitions():
+        if tp.topic not in topics and assignment.is_being_reassigned:
+            return True
+        led = durable.leadership(tp)
+        if led is None or led.leader == NO_LEADER or not set(assignment.replicas) <= set(led.isr):
+            return True
+    return False
 
 
 def _topics(durable: Durable, names: Iterable[str]) -> list[str]:
