@@ -62,7 +62,9 @@ def write_leadership(
     set_aside = set(tps).difference(there) if len(there) < len(tps) else set()
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        outcome = yield from attempt(name, decide(pending))
+        size = context.config.request_limits.operations
+        later = [partial(decide, pending[start : start + size]) for start in range(size, len(pending), size)]
+        outcome = yield from attempt(name, decide(pending[:size]), later)
         stale = [tp for step in outcome.refused for tp in step.subjects]
         left = yield from refresh(context, stale)
         set_aside.update(set(stale) - set(left), (tp for step in outcome.rejected for tp in step.subjects))
@@ -306,9 +308,10 @@ def write_choices(
 
     Partitions that are alike and of one kind get the same choice; see `decide_all`.
     """
+    taken: dict[Hashable, elections.Choice | None] = {}
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
-        choices = decide_all(context, pending, choose, kinds and kinds(pending))
+        choices = decide_all(context, pending, choose, kinds and kinds(pending), taken)
         for tp, choice in zip(pending, choices, strict=True):
             if choice is None or choice.is_unclean or choice.leader == NO_LEADER:
                 _log_election(context, tp, choice)

@@ -26,12 +26,14 @@ def decide_all(
     tps: Sequence[TopicPartition],
     decide: Callable[[TopicPartition], T],
     kinds: Sequence[Hashable] | None = None,
+    taken: dict[Hashable, T] | None = None,
 ) -> list[T]:
     """Return what `decide` returns for known partitions, called once for all that are alike and of the same kind.
 
-    The decision has to follow from the replicas, the leader, the ISR, and the brokers that are alive.
+    The decision has to follow from the replicas, the leader, the ISR, and the brokers that are alive. `taken` has the
+    decisions about others, and gets these.
     """
-    alone, taken = singular(context), dict[Hashable, T]()
+    alone, taken = singular(context), {} if taken is None else taken
     led = [context.leadership.get(tp, NEVER_LED) for tp in tps]
     decisions = []
     for tp, assignment, state, kind in zip(

@@ -118,12 +118,20 @@ class ChangeOutcome:
     rejected: tuple[Step, ...] = ()
 
 
+Decision = Callable[[], Sequence[Step]]
+
+
 @frozen
 class Change:
-    """A named round's decision; answered by its ChangeOutcome."""
+    """A named round's decision; answered by its ChangeOutcome.
+
+    `later` decide on further steps, each while the store writes those before. They must be about other subjects, and
+    depend on nothing that changes with those.
+    """
 
     round: str
     steps: Sequence[Step]
+    later: Sequence[Decision] = ()
 
 
 @frozen
@@ -195,11 +203,14 @@ def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
     return (yield from attempt(name, steps)).refused
 
 
-def attempt(name: str, steps: Sequence[Step]) -> Rounds[ChangeOutcome]:
-    """Commit, apply and publish `steps` as the round `name`; return the steps that were not committed."""
-    if not steps:
+def attempt(name: str, steps: Sequence[Step], later: Sequence[Decision] = ()) -> Rounds[ChangeOutcome]:
+    """Commit, apply and publish `steps` as the round `name`; return the steps that were not committed.
+
+    For `later` see `Change`.
+    """
+    if not (steps or later):
         return ChangeOutcome()
-    return cast("ChangeOutcome", (yield Change(name, steps)))
+    return cast("ChangeOutcome", (yield Change(name, steps, later)))
 
 
 def until_none_is_left(

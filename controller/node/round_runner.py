@@ -9,6 +9,7 @@ brokers everything anyway.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar, assert_never
 
@@ -19,7 +20,18 @@ from controller.model.batches import Batch, batch_of
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.namesakes import without_waiting
-from controller.model.rounds import Change, ChangeOutcome, Children, Effect, Loaded, Publication, Read, Rounds, Step
+from controller.model.rounds import (
+    Change,
+    ChangeOutcome,
+    Children,
+    Decision,
+    Effect,
+    Loaded,
+    Publication,
+    Read,
+    Rounds,
+    Step,
+)
 from controller.node.collector import paused_collector
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
@@ -113,17 +125,9 @@ class RoundRunner:
                 assert_never(effect)
 
     async def _change(self, change: Change) -> ChangeOutcome:
-        steps = batch_of(self.context, change.steps)
-        decided = DecidedRound(self._event, change.round, self.context.epoch, steps.subjects, self._event_id)
-        self.observer.decided(decided)
-        unwritten, written = _parted(steps)
-        # Steps without writes have nothing to wait for.
-        self.apply(change.round, unwritten)
-        self.publish(change.round, [unwritten])
-        done = _Round(self, change.round)
-        limits = self.context.config.request_limits
-        for chunk in plan_chunks(written.groups, max_ops=limits.operations, max_bytes=limits.chunk):
-            members = written.only(chunk)
+        done = _Round(self, change.round, deque(change.later))
+        done.decided(change.steps)
+        while (members := done.next_chunk()) is not None:
             if not done.may_overlap(members):
                 done.settle()
             async with self.turn:
@@ -136,10 +140,14 @@ class RoundRunner:
         return ChangeOutcome(tuple(done.refused), tuple(done.rejected))
 
     async def _commit(self, members: Batch, done: _Round) -> ChunkResult:
-        """Commit a chunk; what was committed before it is applied and published while the store writes."""
+        """Commit a chunk. While the store writes, the one before is applied and published, and the next is decided."""
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         commit = commit_chunk(self.store, members.groups, fence, members.known)
-        return await (_while(commit, done.settle) if done.is_unsettled else commit)
+        return await (_while(commit, done.go_on) if done.can_go_on else commit)
+
+    def decided(self, name: str, steps: Batch) -> None:
+        """Let the observer know what has been decided."""
+        self.observer.decided(DecidedRound(self._event, name, self.context.epoch, steps.subjects, self._event_id))
 
     def apply(self, name: str, steps: Batch, zxid: int | None = None) -> None:
         """Apply the steps of a round that were committed, or that write nothing."""
@@ -178,6 +186,10 @@ class _Round:
 
     runner: RoundRunner
     name: str
+    _undecided: deque[Decision]
+    _chunks: deque[Batch] = field(factory=deque, init=False)
+    """What has been decided and not been sent to the store."""
+
     refused: list[Step] = field(factory=list, init=False)
     rejected: list[Step] = field(factory=list, init=False)
     _unsettled: tuple[Batch, ChunkResult] | None = field(default=None, init=False)
@@ -186,9 +198,33 @@ class _Round:
     _unpublished: list[Batch] = field(factory=list, init=False)
 
     @property
-    def is_unsettled(self) -> bool:
-        """Whether the store has answered a chunk that has not been applied yet."""
-        return self._unsettled is not None
+    def can_go_on(self) -> bool:
+        """Whether there is something to do while the store writes a chunk."""
+        return self._unsettled is not None or (OVERLAPS and bool(self._undecided))
+
+    def go_on(self) -> None:
+        """Apply the chunk that the store has answered last, and decide what it is to write next."""
+        self.settle()
+        self._decide()
+
+    def next_chunk(self) -> Batch | None:
+        """Return the next chunk; None if that was all."""
+        self._decide()
+        return self._chunks.popleft() if self._chunks else None
+
+    def _decide(self) -> None:
+        while self._undecided and not self._chunks:
+            self.decided(self._undecided.popleft()())
+
+    def decided(self, decision: Sequence[Step]) -> None:
+        """Apply the steps of a part that write nothing, and cut the others into chunks."""
+        steps = batch_of(self.runner.context, decision)
+        self.runner.decided(self.name, steps)
+        unwritten, written = _parted(steps)
+        self._apply(unwritten)
+        limits = self.runner.context.config.request_limits
+        chunks = plan_chunks(written.groups, max_ops=limits.operations, max_bytes=limits.chunk)
+        self._chunks += map(written.only, chunks)
 
     def may_overlap(self, later: Batch) -> bool:
         """Return whether a chunk may be committed before the last one has been applied.
@@ -209,14 +245,17 @@ class _Round:
         if self._unsettled is None:
             return
         (members, result), self._unsettled = self._unsettled, None
-        committed = members.only(result.committed)
-        self.runner.apply(self.name, committed, result.zxid)
-        self._unpublished.append(committed)
-        if sum(map(len, self._unpublished)) >= PUBLISHED_TOGETHER:
-            self.publish()
+        self._apply(members.only(result.committed), result.zxid)
         self.refused += [members[i] for i in result.conflicts]
         self.rejected += [members[i] for i in result.rejected]
         _log_rejections(self.name, list(result.rejected.values()))
+
+    def _apply(self, steps: Batch, zxid: int | None = None) -> None:
+        """Apply steps, and publish if that is much by now."""
+        self.runner.apply(self.name, steps, zxid)
+        self._unpublished.append(steps)
+        if sum(map(len, self._unpublished)) >= PUBLISHED_TOGETHER:
+            self.publish()
 
     def publish(self) -> None:
         """Publish what has been applied."""

@@ -1,4 +1,4 @@
-"""A chunk is committed while the one before is applied and published; a conflict or a shared partition prevents it."""
+"""While the store writes a chunk, the one before is applied and the next is decided, unless a conflict prevents it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio.testing
 from attrs import define, field, frozen
 
 from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipWritten
-from controller.model.rounds import Publication, Step, TellMetadata, change
+from controller.model.rounds import ChangeOutcome, Decision, Publication, Rounds, Step, TellMetadata, attempt, change
 from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer
@@ -183,3 +183,75 @@ async def test_a_fault_while_a_chunk_is_applied_comes_out_as_it_is(bench: Bench)
     events.is_faulty = True
     with pytest.raises(ValueError, match="a fault"):
         await bench.run(change("B3", steps(bench, bench.context.partitions())))
+
+
+def in_parts(bench: Bench, events: Events, *, stale: Collection[TopicPartition] = ()) -> Rounds[ChangeOutcome]:
+    """Write all states in one round, of which all but the first chunk is decided later."""
+    tps = bench.context.partitions()
+
+    def deciding(start: int) -> Decision:
+        def decide() -> list[Step]:
+            events.seen.append(f"decided {start // CHUNK}")
+            return [_step(bench, tp, 5 if tp in stale else 0) for tp in tps[start : start + CHUNK]]
+
+        return decide
+
+    first, *later = map(deciding, range(0, len(tps), CHUNK))
+    return attempt("B3", first(), later)
+
+
+@pytest.mark.requirement("D10")
+@pytest.mark.parametrize("overlaps", [True, False])
+async def test_a_part_is_decided_while_the_one_before_is_committed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, overlaps: bool
+) -> None:
+    monkeypatch.setattr(round_runner, "OVERLAPS", overlaps)
+    await bench.start(*[(1, 2)] * (3 * CHUNK))
+    events = slowed(bench)
+    assert await bench.run(in_parts(bench, events)) == ChangeOutcome()
+    overlapping = [
+        *("decided 0", "sent 0", "decided 1", "answered 0"),
+        *("sent 1", "applied 0", "decided 2", "answered 1"),
+        *("sent 2", "applied 1", "answered 2", "applied 2", "published"),
+    ]
+    one_by_one = [
+        *("decided 0", "sent 0", "answered 0", "decided 1", "applied 0"),
+        *("sent 1", "answered 1", "decided 2", "applied 1"),
+        *("sent 2", "answered 2", "applied 2", "published"),
+    ]
+    assert events.seen == (overlapping if overlaps else one_by_one)
+    assert set(bench.context.leadership.values()) == {NEW}
+
+
+@pytest.mark.requirement("D10")
+async def test_what_is_refused_of_one_part_does_not_touch_the_next(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * (2 * CHUNK))
+    first, *others = bench.context.partitions()
+    events = slowed(bench)
+    outcome = await bench.run(in_parts(bench, events, stale=[first]))
+    assert [step.subjects for step in outcome.refused] == [(first,)]
+    assert {tp for tp, state in bench.context.leadership.items() if state == NEW} == set(others)
+
+
+async def test_a_fault_while_a_part_is_decided_comes_out_as_it_is(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * (2 * CHUNK))
+    events = slowed(bench)
+
+    def decide() -> list[Step]:
+        raise ValueError("a fault")
+
+    with pytest.raises(ValueError, match="a fault"):
+        await bench.run(attempt("B3", steps(bench, bench.context.partitions()), [decide]))
+    assert "published" not in events.seen
+
+
+async def test_parts_without_writes_are_told_in_few_requests(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * (3 * CHUNK))
+    tps = bench.context.partitions()
+
+    def telling(tp: TopicPartition) -> Decision:
+        return lambda: [Step((tp,), publications=(TellMetadata(None, (bench.context.describe(tp),)),))]
+
+    await bench.run(attempt("B3", [], list(map(telling, tps))))
+    assert bench.seen.rounds == ["(B3)"]
+    assert [state.tp for tell in bench.seen.metadata() for state in tell.partitions] == tps

@@ -45,7 +45,7 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
     """Apply and publish what has not been committed yet."""
 
     async def hasty(self: round_runner.RoundRunner, change: Change) -> ChangeOutcome:
-        decided = batch_of(self.context, change.steps)
+        decided = batch_of(self.context, [*change.steps, *(step for decide in change.later for step in decide())])
         self.apply(change.round, decided)
         self.publish(change.round, [decided])
         steps = [step for step in decided if step.writes]
