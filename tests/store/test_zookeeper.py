@@ -28,7 +28,7 @@ from tests.store.events import (
     deleted,
 )
 from tests.store.interrupted import interrupted
-from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession
+from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooHandler, KazooSession
 from transport.store.protocol import (
     ConnectionLost,
     Create,
@@ -279,6 +279,22 @@ def test_what_kazoo_reports_after_the_end_of_trio_is_dropped(zookeeper: str, cap
         client.stop()
         client.close()
     assert caplog.records == []
+
+
+def test_kazoo_waits_for_the_sockets_that_it_names() -> None:
+    select = KazooHandler(None).select
+    near, far = socket.socketpair()
+    with near, far:
+        assert select([near, far], [], [], 0) == ([], [], [])
+        far.send(b"x")
+        assert select([near, far], [], [], None) == ([near], [], [])
+        assert select([], [far], [], 1) == ([], [far], [])
+        far.close()
+        near.recv(1)
+        # The end of a connection is something to read.
+        assert select([near], [], [], 1) == ([near], [], [])
+        with pytest.raises(ValueError, match="negative"):
+            select([far], [], [], 0)
 
 
 def test_kazoo_still_has_what_we_use_of_its_inside() -> None:
