@@ -34,7 +34,14 @@ from controller.model.rounds import (
 from controller.model.state_machines import PartitionPhase
 from transport.log import get_logger
 from transport.messages import StopReplicaPartition
-from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import (
+    INITIAL_LEADER_EPOCH,
+    NEVER_LED,
+    NO_LEADER,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
 from transport.store import formats, paths
 from transport.store.chunks import Group
 from transport.store.protocol import Create, Set, Znode
@@ -317,7 +324,7 @@ def write_choices(
                 _log_election(context, tp, choice)
         return _steps(context, pending, choices)
 
-    yield from write_leadership(context, name, [tp for tp in tps if tp in context.leadership], decide)
+    yield from write_leadership(context, name, tps, decide)
 
 
 def _log_election(context: ControllerContext, tp: TopicPartition, choice: elections.Choice | None) -> None:
@@ -351,7 +358,7 @@ def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], g
     The context must already know that these replicas are not online. A partition that they led gets a new leader in the
     same write; without one, it has none. (Kafka's onReplicasBecomeOffline.)
     """
-    leaderless = [tp for tp in tps if tp in context.leadership and context.leadership[tp].leader in gone]
+    leaderless = [tp for tp in tps if context.leadership.get(tp, NEVER_LED).leader in gone]
     offline = Step(tuple(leaderless), facts=(PartitionsMoved(leaderless, PartitionPhase.OFFLINE),))
     yield from change("offline", [offline] if leaderless else [])
     yield from initialise(context, context.in_phase(PartitionPhase.NEW))

@@ -8,7 +8,7 @@ follow from the facts, so that queries about one broker need not scan all partit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import assert_never
 
 from attrs import Factory, define, field
@@ -126,7 +126,7 @@ class ControllerContext:
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, except those of topics being deleted."""
-        return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._held.on(broker_id)))
+        return list(dict.fromkeys(chain.from_iterable(map(self._held.on, broker_ids))))
 
     def led_by(self, broker_id: int, most: int) -> int:
         """Return how many partitions a broker leads, up to `most`."""
