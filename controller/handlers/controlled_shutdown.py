@@ -14,7 +14,7 @@ from controller.model.rounds import Rounds, Step, change
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
 from transport.messages import ControlledShutdownResponse
-from transport.metadata import TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 
 log = get_logger(__name__)
 
@@ -46,8 +46,9 @@ def _hand_over(context: ControllerContext, broker_id: int) -> Rounds[None]:
             return choosing.without(context, tp, [broker_id])
         return elections.controlled_shutdown(choosing.candidate(context, tp, context.assignment(tp).replicas))
 
-    tps = dict.fromkeys((*_led_by(context, broker_id), *_movable(context, broker_id)))
-    yield from leadership.write_choices(context, "leave", tps, choose)
+    movable = [tp for tp in context.partitions_on([broker_id]) if len(context.assignment(tp).replicas) > 1]
+    led_first = sorted(movable, key=lambda tp: _leader(context, tp) != broker_id)
+    yield from leadership.write_choices(context, "leave", led_first, choose)
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
@@ -60,14 +61,11 @@ def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> Non
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, text)
 
 
-def _movable(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
-    """Return the partitions on a broker that have other replicas."""
-    return [
-        tp
-        for tp in context.partitions_on([broker_id])
-        if tp in context.leadership and len(context.assignment(tp).replicas) > 1
-    ]
-
-
 def _led_by(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
-    return [tp for tp in _movable(context, broker_id) if context.leadership[tp].leader == broker_id]
+    """Return the partitions that a broker leads although they have other replicas."""
+    led = [tp for tp in context.partitions_on([broker_id]) if _leader(context, tp) == broker_id]
+    return [tp for tp in led if len(context.assignment(tp).replicas) > 1]
+
+
+def _leader(context: ControllerContext, tp: TopicPartition) -> int:
+    return context.leadership.get(tp, NEVER_LED).leader
