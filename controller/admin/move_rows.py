@@ -15,7 +15,7 @@ class Stage(Enum):
     """The stages of a move, by the step that enters them."""
 
     INITIAL = "before"
-    BRING_IN = "A2"
+    BRING_IN = "U1"
     CAUGHT_UP = "ISR"
     LED_INSIDE = "B3"
     TAKEN_OUT = "B4"

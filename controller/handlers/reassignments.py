@@ -1,18 +1,20 @@
-"""Replica reassignment (KIP-455): U stores the target, A adds replicas, B removes the others.
+"""Replica reassignment (KIP-455): U stores the target, and replicas are added; B removes the others.
 
 For ORS = {1,2,3} and TRS = {4,5,6} a partition passes through these states in the store:
 
     RS             AR       RR       leader  ISR             after
     {1,2,3}                          1       {1,2,3}         (before)
-    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3}         U1, A1, A2: AR starts to follow
-    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3,4,5,6}   AR caught up: phase B may begin
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3}         U1: AR starts to follow, in a new leader epoch
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3,4,5,6}   ISR: AR caught up, phase B may begin
     {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {1,2,3,4,5,6}   B3: the leader is inside TRS
-    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {4,5,6}         B4: RR has left the ISR; then B5: RR is deleted
-    {4,5,6}                          4       {4,5,6}         B6: RS = TRS, written last
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {4,5,6}         B4: RR has left the ISR, and is stopped
+    {4,5,6}                          4       {4,5,6}         B6: RS = TRS, and RR is deleted
 
-RS = TRS is written last because until then the topic's znode is the only durable copy of ORS. Kafka's step B2, which
-changes memory first, does not exist here: B3 and B4 send RS = TRS to the brokers, and the context changes when B6 is
-committed. B4 deletes nothing, and begins only once a live leader inside TRS is committed; until then the move waits.
+Where a live leader is inside TRS already, B3 and B4 have nothing to do: RR leaves the ISR with B6. An assignment and
+the leadership that goes with it are always written in one multi, with a record of each replica that is to be deleted.
+So whoever reads RS = TRS finds a live leader inside TRS and the ISR without RR; until such a leader is committed, a
+move waits. ORS is known until then: the topic's znode is its only durable copy. A controller that resumes a move raises
+the leader epoch again (A1), so that AR starts to follow.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from attrs import evolve
@@ -32,19 +35,18 @@ from controller.handlers.leadership import (
     refresh,
     stop_replicas,
     tell,
+    write_choices,
     write_leadership,
 )
-from controller.handlers.metadata import publish
 from controller.handlers.topics import refresh_topics
-from controller.model import elections
-from controller.model.choosing import candidate
+from controller.model import choosing, elections
 from controller.model.context import ControllerContext
 from controller.model.facts import ReplicaMoved, TopicWritten
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, change, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
-from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
 from transport.store.requests import weight_of
@@ -69,34 +71,72 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
         # The ISR may have changed since the request was validated: a target without a possible leader is not stored.
         return _in_safety(context, tp, new) if leaves_a_leader(context, tp, new) else current
 
-    yield from write_assignments(context, "U1", list(targets), wanted, _settle_strays)
+    yield from write_assignments(context, "U1", list(targets), wanted)
     yield from reassignment_znodes.identify(context, targets)
-    yield from advance(context, list(targets))
+    yield from _initialise(context, targets)
+    yield from finish_ready(context, targets)
 
 
 def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Run phase B for the partitions that have caught up and phase A for the rest. Idempotent, as failover requires."""
+    """Run phase B for the moves that have caught up, and have the adding replicas of the rest follow (A1)."""
     tps = list(tps)
-    # A New partition has never had a leader to catch up with: any live replica may be the first.
-    yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
+    yield from _initialise(context, tps)
     led = yield from read_again(context, tps)
-    ready = dict.fromkeys(tp for tp in led if is_ready(context, tp))
-    yield from _bring_in(context, [tp for tp in led if tp not in ready])
+    ready = dict.fromkeys(tp for tp in led if may_finish(context, tp))
+    behind = [tp for tp in led if tp in context.reassigning and tp not in ready]
+    yield from write_leadership(
+        context, "A1", behind, lambda pending: [leads(context, tp, context.assignment(tp)) for tp in pending]
+    )
     yield from finish(context, list(ready))
 
 
-def is_ready(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Return whether phase B may begin: the partition is not being reassigned, or the ISR covers TRS."""
-    assignment = context.assignment(tp)
-    return not assignment.is_being_reassigned or is_caught_up(assignment, context.leadership[tp].isr)
+def _initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    # A New partition has never had a leader to catch up with: any live replica may be the first.
+    yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
 
 
 def may_finish(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Return whether a partition is being reassigned and phase B may begin."""
-    return tp in context.reassigning and tp in context.leadership and is_ready(context, tp)
+    """Return whether phase B of a move may begin: the ISR covers TRS."""
+    is_led = tp in context.reassigning and tp in context.leadership
+    return is_led and is_caught_up(context.assignment(tp), context.leadership[tp].isr)
 
 
 # --- topic znodes: U1 and B6 ------------------------------------------------------------------------------------
+
+
+def leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Step:
+    """Return the step that gives a partition the next leader epoch under an assignment, perhaps a new one.
+
+    Replicas that are not assigned any more leave the ISR and are deleted, under an epoch that is new to them, so that
+    they accept the order (KAFKA-13972). One of them that leads is replaced by a replica that stays (KAFKA-14808).
+    """
+    current = context.leadership[tp]
+    stays = current.leader in new.replicas
+    leader = current.leader if stays else next(iter(_surviving(context, tp, new)), NO_LEADER)
+    isr = tuple(r for r in current.isr if r in new.replicas)
+    leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
+    told = tell(context, tp, leadership, new.replicas, new=beginners(new, isr), assignment=new)
+    dropped = _dropped(context, tp, new)
+    stop = (stop_replicas(context, tp, dropped, leadership, delete=True),) if dropped else ()
+    return leadership_step(tp, leadership, (*told, *stop))
+
+
+def _dropped(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
+    return tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
+
+
+def _accompany(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
+    """Return the steps that accompany a new assignment: the leadership, what is to be deleted and what is not."""
+    phases = context.replica_phases
+    unknown = [r for r in new.replicas if (tp, r) not in phases]
+    begun = [r for r in new.replicas if phases.get((tp, r), ReplicaPhase.NEW) is ReplicaPhase.NEW]
+    moved = [ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in unknown]
+    if not new.is_being_reassigned:
+        moved += [ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in begun]
+    steps = [strays.take_back(context, tp, new.replicas), Step(facts=tuple(moved))]
+    if tp in context.leadership:
+        steps += [strays.leave(context, tp, _dropped(context, tp, new)), leads(context, tp, new)]
+    return steps
 
 
 def write_assignments(
@@ -104,19 +144,21 @@ def write_assignments(
     name: str,
     tps: Sequence[TopicPartition],
     wanted: Callable[[TopicPartition], ReplicaAssignment],
-    alongside: Alongside,
+    alongside: Alongside = _accompany,
 ) -> Rounds[None]:
     """Write the assignments that differ, up to MAX_PARTITIONS of a topic at a time, or fewer if its znode is large.
 
     A znode changed by a concurrent write is read again and the write retried. A topic that has been deleted, or whose
-    znodes cannot be decoded or written, is left unchanged.
+    znodes cannot be decoded or written, is left unchanged. If the state of one partition cannot be written, those that
+    were to be written with it are written one by one.
     """
+    apart = set[str]()
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
         later = []
         for tp in pending:
-            if len(by_topic[tp.topic]) == MAX_PARTITIONS:
+            if len(by_topic[tp.topic]) == (1 if tp.topic in apart else MAX_PARTITIONS):
                 later.append(tp)  # the multi of this topic is full
             elif (assignment := wanted(tp)) != context.assignment(tp):
                 by_topic[tp.topic][tp] = assignment
@@ -125,7 +167,10 @@ def write_assignments(
             if assignments:
                 steps.append(_largest_step(context, name_of_topic, assignments, alongside))
                 later += list(assignments)[len(steps[-1].subjects) :]  # what did not fit into the multi
-        refused = yield from change(name, steps)
+        outcome = yield from attempt(name, steps)
+        refused, rejected = outcome.refused, [step.subjects for step in outcome.rejected if len(step.subjects) > 1]
+        apart.update(tps[0].topic for tps in rejected)
+        later += chain.from_iterable(rejected)
         # No other znode tells whether a write of the topic alone took effect whose answer was lost.
         alone = {tp: by_topic[tp.topic][tp] for step in refused if len(step.writes) == 1 for tp in step.subjects}
         again = yield from _read_again(context, [tp for step in refused for tp in step.subjects], alone)
@@ -162,35 +207,6 @@ def _topic_step(
         facts=(TopicWritten(name, znode, known.version + 1), *(fact for extra in extras for fact in extra.facts)),
         publications=tuple(publication for extra in extras for publication in extra.publications),
     )
-
-
-def _settle_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
-    """Return the steps that accompany a new target: recall strays it needs again, drop replicas it abandons."""
-    steps = [strays.take_back(context, tp, new.replicas)]
-    dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
-    if dropped and tp in context.leadership:
-        steps += [strays.leave(context, tp, dropped), _drop(context, tp, new, dropped)]
-    return steps
-
-
-def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, dropped: tuple[int, ...]) -> Step:
-    """Return the step that drops the replicas abandoned by an override or a cancellation.
-
-    The multi with the new target also shrinks the ISR, and moves leadership to a replica that stays (KAFKA-14808).
-    """
-    current = context.leadership[tp]
-    # The leader stays if the target keeps it; otherwise `leaves_a_leader` has made sure of a survivor.
-    leader = current.leader if current.leader in new.replicas else _surviving(context, tp, new)[0]
-    isr = tuple(r for r in current.isr if r in new.replicas)
-    leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
-    stop = stop_replicas(context, tp, dropped, leadership, delete=True)
-    told = tell(context, tp, leadership, new.replicas, new=beginners(new, isr), assignment=new)
-    return leadership_step(tp, leadership, (*told, stop))
-
-
-def _leave_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
-    """Return the step that accompanies RS = TRS: removed replicas are strays until their brokers delete them."""
-    return [strays.leave(context, tp, [r for r in context.assignment(tp).replicas if r not in new.replicas])]
 
 
 def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> bool:
@@ -240,36 +256,6 @@ def _read_again(
     return [tp for tp in there if tp not in gone]
 
 
-# --- phase A ----------------------------------------------------------------------------------------------------
-
-
-def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Have the adding replicas follow: A1 bumps the leader epoch, A2 makes them NewReplica."""
-
-    def bump(pending: Sequence[TopicPartition]) -> list[Step]:
-        steps = []
-        for tp in pending:
-            assignment = context.assignment(tp)
-            leadership = elections.next_epoch(context.leadership[tp], context.epoch)
-            told = tell(context, tp, leadership, assignment.replicas, new=beginners(assignment, leadership.isr))
-            steps.append(leadership_step(tp, leadership, told))
-        return steps
-
-    bumped = yield from write_leadership(context, "A1", tps, bump)
-    yield from change("A2", [_new_replicas(context, tp) for tp in bumped])
-
-
-def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
-    assignment = context.assignment(tp)
-    unknown = [r for r in assignment.adding_replicas if (tp, r) not in context.replica_phases]
-    new = beginners(assignment, context.leadership[tp].isr)
-    return Step(
-        subjects=(tp,),
-        facts=tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in unknown),
-        publications=(TellLeaderAndIsr(new, context.describe(tp), is_new=True),),
-    )
-
-
 # --- phase B ----------------------------------------------------------------------------------------------------
 
 
@@ -280,82 +266,39 @@ def finish_ready(context: ControllerContext, tps: Iterable[TopicPartition]) -> R
 
 
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Remove the removing replicas of partitions whose ISR covers TRS."""
+    """End moves whose ISR covers TRS (B6), as soon as a live replica of TRS leads."""
 
-    def retire(pending: Sequence[TopicPartition]) -> list[Step]:
-        return [_retire(context, tp) for tp in _ready_to_retire(context, pending)]
+    def ended(tp: TopicPartition) -> ReplicaAssignment:
+        assignment = context.assignment(tp)
+        is_over = may_finish(context, tp) and _led_inside_target(context, tp)
+        return completed(assignment) if is_over else assignment
 
-    yield from change("B1", [_online(context, tp) for tp in tps])
-    led = yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
-    retired = yield from write_leadership(context, "B4", _ready_to_retire(context, led), retire)
-    # Looked at again after each round: a write that the store refused was decided again, perhaps with another leader.
-    ready = _ready_to_retire(context, retired)
-    yield from change("B5", [_delete(context, tp) for tp in ready])
-    yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
+    yield from _lead_inside_target(context, [tp for tp in tps if not _led_inside_target(context, tp)])
+    yield from write_assignments(context, "B6", tps, ended)
     # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
     yield from reassignment_entries.rewrite(context, partial(reassignment_entries.is_done, context))
-    done = [tp for tp in ready if tp in context.leadership]
-    yield from publish(context, "B8", done)
 
 
-def _online(context: ControllerContext, tp: TopicPartition) -> Step:
-    assignment, phases = context.assignment(tp), context.replica_phases
-    adding = assignment.adding_replicas
-    new = tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in adding if (tp, r) not in phases)
-    # An earlier move may have added what this one keeps: such a replica is NewReplica, and not adding any more.
-    kept = [r for r in assignment.target_replicas if phases.get((tp, r)) is ReplicaPhase.NEW and r not in adding]
-    return Step((tp,), facts=(*new, *(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in (*adding, *kept))))
+def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Elect leaders inside TRS (B3), and take RR out of the ISRs (B4); a move without a live candidate waits."""
 
+    def elect(tp: TopicPartition) -> elections.Choice | None:
+        return elections.reassign(choosing.candidate(context, tp, context.assignment(tp).target_replicas))
 
-def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Step]:
-    """B3: elect a leader inside TRS, or bump the epoch if a live one leads already; send RS = TRS to TRS."""
-    settled = dict.fromkeys(tp for tp in tps if _led_inside_target(context, tp))
-    open_ = [tp for tp in tps if tp not in settled]
-    among = [candidate(context, tp, context.assignment(tp).target_replicas) for tp in open_]
-    result = elections.elect(among, elections.reassign, context.epoch)
-    for waiting in result.failed:
-        if waiting.tp in context.reassigning:
-            log.warning("move waits: no live member of the ISR in the target", partition=str(waiting.tp))
-    bumped = [(tp, elections.next_epoch(context.leadership[tp], context.epoch)) for tp in settled]
-    return [_told_target(context, tp, new) for tp, new in (*((e.tp, e.leadership) for e in result.elected), *bumped)]
+    def retire(tp: TopicPartition) -> elections.Choice | None:
+        removing = context.assignment(tp).removing_replicas
+        return choosing.without(context, tp, removing) if _led_inside_target(context, tp) else None
 
+    def kinds(pending: Sequence[TopicPartition]) -> list[tuple[int, ...]]:
+        return [context.assignment(tp).target_replicas for tp in pending]
 
-def _told_target(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Step:
-    target = completed(context.assignment(tp))
-    return leadership_step(tp, leadership, tell(context, tp, leadership, target.replicas, assignment=target))
+    able = dict.fromkeys(tp for tp in tps if _surviving(context, tp, completed(context.assignment(tp))))
+    for waiting in [tp for tp in tps if tp not in able]:
+        log.warning("move waits: no live member of the ISR in the target", partition=str(waiting))
+    yield from write_choices(context, "B3", able, elect, kinds)
+    yield from write_choices(context, "B4", [tp for tp in able if _led_inside_target(context, tp)], retire, kinds)
 
 
 def _led_inside_target(context: ControllerContext, tp: TopicPartition) -> bool:
     leader = context.leadership[tp].leader
     return context.is_online(tp, leader) and leader in context.assignment(tp).target_replicas
-
-
-def _ready_to_retire(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Return the partitions that are not being reassigned, or whose committed leader is online and inside TRS."""
-    plain = [tp for tp in tps if tp not in context.reassigning]
-    return [*plain, *(tp for tp in tps if may_finish(context, tp) and _led_inside_target(context, tp))]
-
-
-def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
-    """B4: remove RR from the ISR, under an epoch new to RR, so that RR accepts StopReplica (KAFKA-13972)."""
-    target, removing = completed(context.assignment(tp)), context.assignment(tp).removing_replicas
-    moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in context.existing(tp, removing))
-    shrunk = elections.without_replicas(context.leadership[tp], removing, context.epoch)
-    leadership = shrunk or context.leadership[tp]
-    stop = stop_replicas(context, tp, removing, leadership, delete=False)
-    # The removing replicas are not in the ISR any more: only the order to stop remains.
-    if shrunk is None:
-        return Step((tp,), facts=moved, publications=(stop,))
-    told = tell(context, tp, leadership, target.replicas, assignment=target)
-    return leadership_step(tp, leadership, (*told, stop), *moved)
-
-
-_LAST_PHASES = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL, ReplicaPhase.NON_EXISTENT)
-
-
-def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
-    removing = context.assignment(tp).removing_replicas
-    stop = stop_replicas(context, tp, removing, context.leadership[tp], delete=True)
-    # A move whose last write failed deletes its replicas again.
-    facts = tuple(ReplicaMoved((tp, r), phase) for r in context.existing(tp, removing) for phase in _LAST_PHASES)
-    return Step((tp,), facts=facts, publications=(stop,))

@@ -193,7 +193,7 @@ def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
 def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
     """Forget strays that their broker has deleted.
 
-    The answer may belong to an order from before the replica was recalled and abandoned again. A1 incremented the
+    The answer may belong to an order from before the replica was recalled and abandoned again. U1 incremented the
     leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]

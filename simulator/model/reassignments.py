@@ -1,4 +1,4 @@
-"""Reassignments: a target is stored (U1), replicas are added (A1), and then the others removed (B3, B4, B6)."""
+"""Reassignments: a target is stored (U1), replicas are added, and then the others removed (B3, B4, B6)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ def _begun(row: Row, view: View, target: tuple[int, ...]) -> Rows:
         new = _or_back(row, view, new)
     if new == row.assignment:
         return
-    abandoned = without(row.replicas, new.replicas)
-    if not abandoned or row.leadership is None:
+    if row.leadership is None:
         yield row.assigned(new)
         return
-    # The abandoned replicas leave the ISR in the same commit; a leader among them is replaced first.
+    # Abandoned replicas leave the ISR in the same commit; a leader among them is replaced.
     leader = row.leader if row.leader in new.replicas else first(new.replicas, row.isr, view)
     yield row.assigned(new).led(view.controller_epoch, leader, within(row.isr, new.replicas))
 
@@ -53,17 +52,16 @@ def _or_back(row: Row, view: View, new: ReplicaAssignment) -> ReplicaAssignment:
 
 
 def bring_in(row: Row, view: View) -> Rows:
-    """Raise the leader epoch for the adding replicas to follow (A1), while the ISR does not cover the target."""
+    """Raise the leader epoch of a move that is resumed (A1), while the ISR does not cover the target."""
     if row.leadership is not None and row.is_moving and not row.is_caught_up:
         yield row.led(view.controller_epoch)
 
 
 def lead_inside(row: Row, view: View) -> Rows:
     """Elect inside the target (B3), in its order, unless a live replica of it leads already; the ISR stays."""
-    if row.leadership is None or (row.is_moving and not row.is_caught_up):
+    if row.leadership is None or not row.is_moving or not row.is_caught_up:
         return
     if row.leader in row.target and view.is_online(row.leader):
-        yield row.led(view.controller_epoch)
         return
     leader = first(row.target, row.isr, view)
     if leader is not None:
@@ -78,9 +76,9 @@ def retire(row: Row, view: View) -> Rows:
 
 
 def complete(row: Row, view: View) -> Rows:
-    """Replace the replicas by the target (B6), once no removing replica is in the ISR."""
-    if _may_end(row, view) and set(row.isr) <= set(row.target):
-        yield row.assigned(ReplicaAssignment(row.target))
+    """Replace the replicas by the target (B6), once a live replica of it leads; the others leave the ISR with that."""
+    if _may_end(row, view):
+        yield row.assigned(ReplicaAssignment(row.target)).led(view.controller_epoch, isr=within(row.isr, row.target))
 
 
 def _may_end(row: Row, view: View) -> bool:

@@ -19,7 +19,7 @@ from simulator.steps import Moment
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 
 _CHANCE_AT_STEP: Final = 0.3
-_ROUNDS: Final = ("elect", "leave", "A2", "B3", "B4", "mark", "delete", "stop", "remove")
+_ROUNDS: Final = ("elect", "leave", "U1", "B3", "B4", "mark", "delete", "stop", "remove")
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:

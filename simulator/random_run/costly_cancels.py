@@ -14,7 +14,7 @@ from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
 
-_BEGUN: Final = AtStep("A1", Moment.COMMITTED)
+_BEGUN: Final = AtStep("U1", Moment.COMMITTED)
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:

@@ -27,7 +27,7 @@ _CHANCE_OF_CRASH: Final = 0.2
 _CHANCE_OF_NONSENSE: Final = 0.3
 _MOST_REPLICAS: Final = 4
 
-_ROUNDS: Final = ("A2", "B3", "B4", "B6", "elect", "order", "leave")
+_ROUNDS: Final = ("U1", "B3", "B4", "B6", "elect", "order", "leave")
 
 
 def draw_settings(rng: random.Random, settings: Settings) -> Settings:
@@ -58,7 +58,7 @@ def _stop(rng: random.Random, settings: Settings, names: list[str], at: float) -
     who = rng.choice((rng.choice(settings.broker_ids), LEADER_OF + rng.choice(names)))
     step = None
     if rng.random() < _CHANCE_AT_STEP:
-        step = AtStep(rng.choice(("A1", "B3", "B4", "elect", "leave")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+        step = AtStep(rng.choice(("U1", "B3", "B6", "elect", "leave")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
     return Happening(at, step, Leave(who, rng.uniform(0.5, 8.0)))
 
 
@@ -100,7 +100,7 @@ def _in_a_move(
 ) -> list[Happening]:
     """Return a move and an election with a named order while the move is in progress."""
     move = Happening(at, None, Reassign({name: elsewhere(rng, settings, partitions[name])}))
-    step = AtStep(rng.choice(("U1", "A1", "B3", "B4")), Moment.COMMITTED, rng.choice((0.0, 0.001, 0.1)))
+    step = AtStep(rng.choice(("U1", "ISR", "B3", "B4")), Moment.COMMITTED, rng.choice((0.0, 0.001, 0.1)))
     return [move, Happening(at, step, NameLeader((name,), rng.randrange(1, 2 * _MOST_REPLICAS)))]
 
 

@@ -23,39 +23,39 @@ from simulator.store.host import Moment as Instant
 from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
 from transport.messages import ElectionType
 
-_ENDS: Final = {
-    "U1": Moment.COMMITTED,
-    "A1": Moment.COMMITTED,
-    "A2": Moment.PUBLISHED,
-    "ISR": Moment.COMMITTED,
-    "B1": Moment.DECIDED,
-    "B3": Moment.COMMITTED,
-    "B4": Moment.COMMITTED,
-    "B5": Moment.PUBLISHED,
-    "B6": Moment.COMMITTED,
-}
-"""The rounds of a reassignment, each with its last visible moment: some commit nothing, some publish nothing."""
+_ENDS: Final = (
+    ("U1", Moment.COMMITTED),
+    ("U1", Moment.PUBLISHED),
+    ("A1", Moment.COMMITTED),
+    ("ISR", Moment.COMMITTED),
+    ("ISR", Moment.PUBLISHED),
+    ("B3", Moment.COMMITTED),
+    ("B4", Moment.COMMITTED),
+    ("B4", Moment.PUBLISHED),
+    ("B6", Moment.COMMITTED),
+)
+"""The rounds of a reassignment, each with a moment that shows it."""
 
-_OTHER_ENDS: Final = {
-    "elect": Moment.COMMITTED,
-    "leave": Moment.COMMITTED,
-    "create": Moment.COMMITTED,
-    "adopt": Moment.PUBLISHED,
-    "resend": Moment.PUBLISHED,
-    "metadata": Moment.PUBLISHED,
-    "strays": Moment.PUBLISHED,
-    "deleted": Moment.COMMITTED,
-    "configs": Moment.COMMITTED,
-    "shutting down": Moment.DECIDED,
-    "B8": Moment.PUBLISHED,
-}
+_OTHER_ENDS: Final = (
+    ("elect", Moment.COMMITTED),
+    ("leave", Moment.COMMITTED),
+    ("create", Moment.COMMITTED),
+    ("adopt", Moment.PUBLISHED),
+    ("resend", Moment.PUBLISHED),
+    ("metadata", Moment.PUBLISHED),
+    ("strays", Moment.PUBLISHED),
+    ("deleted", Moment.COMMITTED),
+    ("configs", Moment.COMMITTED),
+    ("shutting down", Moment.DECIDED),
+    ("B6", Moment.PUBLISHED),
+)
 
-_ENDS_OF_DELETION: Final = {
-    "mark": Moment.COMMITTED,
-    "delete": Moment.PUBLISHED,
-    "stop": Moment.PUBLISHED,
-    "remove": Moment.COMMITTED,
-}
+_ENDS_OF_DELETION: Final = (
+    ("mark", Moment.COMMITTED),
+    ("delete", Moment.PUBLISHED),
+    ("stop", Moment.PUBLISHED),
+    ("remove", Moment.COMMITTED),
+)
 """The rounds of a topic's deletion, each with its last visible moment."""
 
 _INSTANTS: Final[tuple[Instant, ...]] = ("before", "after")
@@ -79,7 +79,7 @@ def draw_crashes_in_moves(
         at, name, (end, moment) = (
             rng.uniform(0.5, seconds - 3),
             rng.choice(list(partitions)),
-            rng.choice([*_ENDS.items()]),
+            rng.choice(_ENDS),
         )
         crash = Lasting(Crash(CONTROLLER), rng.uniform(0.5, 6.0), (Start(SAME),))
         happenings.append(Happening(at, AtStep(end, moment, rng.choice((0.0, 0.0, 0.005))), crash))
@@ -90,8 +90,8 @@ def draw_crashes_in_moves(
 def draw_step(rng: random.Random) -> AtStep:
     """Draw a moment of a round, mostly of a reassignment's."""
     ends = rng.choices((_ENDS, _OTHER_ENDS, _ENDS_OF_DELETION), (80, 10, 10))[0]
-    name = rng.choice(list(ends))
-    moment = rng.choice((Moment.DECIDED, *[ends[name]] * 4))
+    name, end = rng.choice(ends)
+    moment = rng.choice((Moment.DECIDED, *[end] * 4))
     return AtStep(name, moment, rng.choice((0.0, 0.0, rng.uniform(0.0, 0.01))))
 
 

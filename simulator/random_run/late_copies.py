@@ -75,7 +75,7 @@ def _late_orders(
     name = rng.choice(sorted(partitions))
     target = elsewhere(rng, settings, partitions[name])
     api = rng.choice(("LeaderAndIsr", "StopReplica", "UpdateMetadata"))
-    step = AtStep(rng.choice(("U1", "A1", "B3", "B4", "B5", "B6")), Moment.DECIDED)
+    step = AtStep(rng.choice(("U1", "A1", "B3", "B4", "B6", "B6")), Moment.DECIDED)
     copy = _copy(CONTROLLER, rng.uniform(0.2, 5.0), api, (*partitions[name], *target))
     return [Happening(at, step, copy), Happening(at, None, Reassign({name: target}))]
 
@@ -88,7 +88,7 @@ def _busy_channel(
     silent = rng.sample(settings.broker_ids, rng.randint(1, len(settings.broker_ids)))
     apis = rng.choice((("UpdateMetadata",), ("LeaderAndIsr", "UpdateMetadata", "StopReplica")))
     busy = Lasting(RefuseRequests(silent, apis), rng.uniform(0.1, 4.0), (AnswerRequests(SAME),))
-    step = AtStep(rng.choice(("U1", "A1", "A2", "ISR", "B3", "B3", "B4")), Moment.DECIDED)
+    step = AtStep(rng.choice(("U1", "U1", "ISR", "ISR", "B3", "B4", "B6")), Moment.DECIDED)
     move = Reassign({name: elsewhere(rng, settings, partitions[name])})
     return [Happening(at, step, busy), Happening(at, None, move)]
 

@@ -66,7 +66,7 @@ def draw_proposals(
         step = None
         if rng.random() < _CHANCE_AT_STEP:
             moment = rng.choice((Moment.COMMITTED, Moment.PUBLISHED))
-            step = AtStep(rng.choice(("A1", "ISR", "B3", "B4", "elect", "expel")), moment, rng.choice((0.0, 0.001)))
+            step = AtStep(rng.choice(("U1", "ISR", "B3", "B4", "elect", "expel")), moment, rng.choice((0.0, 0.001)))
         happenings.append(Happening(rng.uniform(0.5, seconds - 1), step, proposal))
     return happenings
 

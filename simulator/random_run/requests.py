@@ -10,7 +10,6 @@ from attrs import define
 
 from simulator.actions.requests import Reassign
 from simulator.random_run import topology
-from simulator.random_run.coverage import CRASH_POINTS
 from simulator.random_run.happenings import AtStep, Happening
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
@@ -21,6 +20,8 @@ _NOBODY: Final = 99
 
 _CHANCE_OF_SECOND_THOUGHTS: Final = 0.6
 _CHANCE_AT_STEP: Final = 0.6
+ROUNDS: Final = ("U1", "U1", "A1", "ISR", "ISR", "B3", "B4", "B6", "B6")
+"""The rounds of a move, those that each move has twice."""
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
@@ -93,8 +94,8 @@ class _Asker:
     def _soon(self, at: float) -> tuple[float, AtStep | None]:
         if self.rng.random() < _CHANCE_AT_STEP:
             moment = self.rng.choice((Moment.DECIDED, Moment.PUBLISHED))
-            name = self.rng.choice(CRASH_POINTS)
-            return at, AtStep(name, Moment.DECIDED if name == "B1" else moment, self.rng.choice((0.0, 0.0, 0.01, 0.1)))
+            name = self.rng.choice(ROUNDS)
+            return at, AtStep(name, moment, self.rng.choice((0.0, 0.0, 0.01, 0.1)))
         return at + self.rng.choice((0.0, 0.01, 0.1, 1.0)) * self.rng.random(), None
 
     def _target(self, now: Replicas) -> Replicas:

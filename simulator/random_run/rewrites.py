@@ -30,7 +30,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         step = None
         if rng.random() < _CHANCE_IN_A_MOVE:
             moment = rng.choice((Moment.DECIDED, Moment.COMMITTED))
-            step = AtStep(rng.choice(("U1", "A2", "B4", "B6", "elect")), moment, rng.choice((0.0, 0.001, 0.1)))
+            step = AtStep(rng.choice(("U1", "ISR", "B4", "B6", "elect")), moment, rng.choice((0.0, 0.001, 0.1)))
             happenings.append(Happening(at, None, Reassign({name: elsewhere(rng, settings, partitions[name])})))
         happenings.append(Happening(at, step, _edit(rng, name)))
         if rng.random() < _CHANCE_TWICE:

@@ -24,7 +24,7 @@ from simulator.settings import Settings
 from simulator.steps import Moment
 from transport.messages import UNLIMITED, UNTHROTTLED, RolloutOrder
 
-_ROUNDS: Final = ("marks", "rollouts", "U1", "B6")
+_ROUNDS: Final = ("marks", "rollouts", "U1", "ISR", "B6")
 _ORDERS: Final = (RolloutOrder.PAUSE, RolloutOrder.RESUME, RolloutOrder.ABORT, RolloutOrder.UNDO)
 
 _CHANCE_AT_STEP: Final = 0.5

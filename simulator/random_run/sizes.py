@@ -28,7 +28,7 @@ _COUNTS: Final = {True: (180, 260), False: (20, 40)}
 _COUNTS_OF_SMALL: Final = (50, 90)
 """The numbers of partitions whose moves together do not fit into the smallest request that a store may accept."""
 
-_ROUNDS: Final = ("U1", "A1", "A2", "B3", "B4", "B6", "mark", "delete", "stop", "create")
+_ROUNDS: Final = ("U1", "U1", "ISR", "B3", "B6", "B6", "mark", "delete", "stop", "create")
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:

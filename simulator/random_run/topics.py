@@ -11,8 +11,8 @@ from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import AddPartitions, DeleteTopic
 from simulator.actions.scene import CONTROLLER, SAME
 from simulator.random_run import topology
-from simulator.random_run.coverage import CRASH_POINTS
 from simulator.random_run.happenings import AtStep, Happening, Lasting
+from simulator.random_run.requests import ROUNDS
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
@@ -54,7 +54,7 @@ def draw_deletions(
     """Draw the deletion of a topic at any time or at a step of a move, perhaps with a crash during it."""
     topic = rng.choice(sorted(partitions)).rpartition("-")[0]
     at = rng.uniform(0.5, seconds - 5)
-    step = AtStep(rng.choice(CRASH_POINTS), Moment.DECIDED) if rng.random() < _CHANCE_AT_STEP else None
+    step = AtStep(rng.choice(ROUNDS), Moment.DECIDED) if rng.random() < _CHANCE_AT_STEP else None
     happenings = [Happening(at, step, DeleteTopic(topic))]
     if rng.random() < _CHANCE_OF_CRASH:
         who = CONTROLLER if rng.random() < 0.7 else rng.choice(settings.broker_ids)  # noqa: PLR2004  mostly

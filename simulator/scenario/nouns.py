@@ -15,7 +15,7 @@ from simulator.scenario.names import Names
 from simulator.scenario.shapes import Schema, Shape, duration, found, is_null, list_of, scalar
 
 ROUNDS: Final = (
-    *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
+    *("U1", "A1", "B3", "B4", "B6", "B7"),
     *("ISR", "elect", "order", "leave", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
     *("brokers", "gone", "observed", "parents", "refused", "replicas", "storage", "topics", "loaded"),
     *("grow", "configs", "shutting down", "thaw"),
@@ -137,8 +137,8 @@ def _when(text: str, names: Names) -> When:
 
 
 WHEN: Final = scalar(
-    "PARTITION decides, reaches, commits or publishes ROUND, such as 'orders-0 reaches A2'",
+    "PARTITION decides, reaches, commits or publishes ROUND, such as 'orders-0 reaches U1'",
     _when,
     {"type": "string", "pattern": f"^{_STEP}$"},
 )
-"""A step, such as `orders-0 reaches A2`."""
+"""A step, such as `orders-0 reaches U1`."""

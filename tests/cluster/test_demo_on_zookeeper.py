@@ -11,6 +11,6 @@ from tests.kit.demo import check, run_demo
 def test_the_demo_on_zookeeper_survives_the_death_of_a_controller(zookeeper: str) -> None:
     assert zookeeper, "the demo starts one of its own: this one tells that Java is there"
     printed = run_demo("--kill-controller")
-    assert "was killed after A2" in printed
+    assert "was killed after U1" in printed
     assert "moved by the plan: invoices" in printed
     check(printed)

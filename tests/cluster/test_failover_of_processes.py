@@ -21,12 +21,11 @@ from transport.store import paths
     ("round_", "moment"),
     [
         ("U1", "commit"),
-        pytest.param("A1", "publish", marks=pytest.mark.soak),
-        pytest.param("A2", "publish", marks=pytest.mark.soak),
+        pytest.param("U1", "publish", marks=pytest.mark.soak),
         pytest.param("ISR", "commit", marks=pytest.mark.soak),
         ("B3", "publish"),
         pytest.param("B4", "commit", marks=pytest.mark.soak),
-        pytest.param("B5", "publish", marks=pytest.mark.soak),
+        pytest.param("B4", "publish", marks=pytest.mark.soak),
         pytest.param("B6", "commit", marks=pytest.mark.soak),
     ],
 )

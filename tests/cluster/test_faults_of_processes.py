@@ -101,7 +101,7 @@ async def test_zookeeper_stops_for_longer_than_the_sessions(zookeeper: str, tmp_
     ("round_", "moment"),
     [
         ("U1", "commit"),
-        pytest.param("A1", "publish", marks=pytest.mark.soak),
+        pytest.param("ISR", "publish", marks=pytest.mark.soak),
         pytest.param("B4", "commit", marks=pytest.mark.soak),
     ],
 )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from controller.events import IsrChangeNotification, TopicChange, TopicDeletion, TopicsDeleted
-from controller.handlers import deletion
+from controller.handlers import deletion, reassignments
 from controller.handlers.topics import topic_change
 from controller.model.rounds import TellStopReplica
 from controller.node import alarms
@@ -68,6 +68,24 @@ async def test_an_isr_that_cannot_be_written_keeps_the_data_of_its_members(bench
     await bench.store.multi([notice])
     await bench.handle(IsrChangeNotification())
     assert await bench.read_assignment(TP) == ReplicaAssignment(TARGET)
+
+
+async def test_a_move_whose_state_cannot_be_written_holds_up_no_other_of_its_topic(bench: Bench) -> None:
+    await bench.start(ORIGIN, ORIGIN, ORIGIN)
+    closed, *others = bench.context.partitions()
+    await bench.run(reassignments.begin(bench.context, dict.fromkeys(bench.context.partitions(), TARGET)))
+    for tp in (closed, *others):
+        await bench.write_state(tp, replace(bench.context.leadership[tp], isr=(1, 2, 3, 4, 5)))
+    await bench.store.multi(
+        [Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_1", formats.encode_partitions([closed, *others]))]
+    )
+    allow(bench, paths.partition_state(closed), Access.READ)
+    await bench.handle(IsrChangeNotification())
+    assert list(bench.context.reassigning) == [closed]
+    assert bench.context.assignment(closed) == ReplicaAssignment((1, 4, 5, 2, 3), (4, 5), (2, 3))
+    for tp in others:
+        assert await bench.read_assignment(tp) == ReplicaAssignment(TARGET)
+    assert {stray.tp for stray in bench.context.strays} == set(others)
 
 
 @ACCESS

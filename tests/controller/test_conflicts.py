@@ -269,6 +269,29 @@ async def test_nothing_is_stopped_when_the_isr_could_not_be_shrunk(bench: Bench,
     assert await bench.read_assignment(TP) == ReplicaAssignment(BOTH, TARGET, ORIGIN)
 
 
+@pytest.mark.requirement("A6")
+async def test_a_state_that_changed_before_the_end_of_a_move_is_read_and_decided_again(bench: Bench) -> None:
+    await bench.begin_move((1, 2), (1, 3))
+    grown = replace(await bench.read_state(TP), isr=(1, 2, 3))
+    smaller = replace(grown, isr=(1, 3), partition_epoch=grown.partition_epoch + 2)
+    # The second write of the state is that of the end.
+    during = bench.alter_isr(TP, *grown.isr)
+    await meddle(bench, paths.partition_state(TP), set_state(TP, smaller), during=during, earlier=1)
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr, state.partition_epoch) == (1, (1, 3), smaller.partition_epoch + 1)
+    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 3))
+    assert bench.seen.stopped(delete=True) == {2}
+
+
+@pytest.mark.requirement("A6")
+async def test_a_move_whose_state_is_gone_before_its_end_stops_nothing(bench: Bench) -> None:
+    await bench.begin_move((1, 2), (1, 3))
+    gone = Delete(paths.partition_state(TP))
+    await meddle(bench, gone.path, gone, during=bench.alter_isr(TP, 1, 2, 3), earlier=1)
+    assert bench.seen.stopped(delete=False) == bench.seen.stopped(delete=True) == set()
+    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 3, 2), (3,), (2,))
+
+
 async def test_a_stray_that_was_removed_by_hand_does_not_hold_up_a_move_back(bench: Bench) -> None:
     await bench.begin_move((1, 2), (1,))
     [stray] = bench.context.strays

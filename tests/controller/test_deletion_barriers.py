@@ -71,7 +71,7 @@ async def test_a_reassignment_ends_with_its_topic_and_no_other_begins(bench: Ben
 
 async def test_a_replica_that_was_about_to_be_added_is_deleted_too(bench: Bench) -> None:
     await bench.start((1, 2))
-    await bench.crash(bench.move(TP, (2, 3)), after="A1")
+    await bench.crash(bench.move(TP, (2, 3)), after="U1")
     await mark(bench, "orders")
     assert phases(bench) == {1: STARTED, 2: STARTED, 3: STARTED}
     await deleted(bench, replica(1), replica(2), replica(3))

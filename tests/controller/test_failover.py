@@ -181,7 +181,7 @@ async def test_a_move_requested_while_nobody_was_in_office_begins_once(bench: Be
     await bench.move(SECOND, (5,))
     await bench.request_moves({TP: (4,)})
     await bench.fail_over()
-    # A1 adds one: to a move that begins once, to a move that is resumed once more.
+    # U1 adds one, and A1 one more to a move that is resumed.
     assert (await bench.read_state(TP)).leader_epoch == 1
     assert (await bench.read_state(SECOND)).leader_epoch == 2
 

@@ -14,8 +14,8 @@ from transport.store import paths
 ORIGIN, TARGET, BOTH = (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)
 ALL_SIX = (1, 2, 3, 4, 5, 6)
 
-PHASE_A = ("U1", "A1", "(A1)", "(A2)")
-PHASE_B = ("ISR", "(ISR)", "B3", "(B3)", "B4", "(B4)", "(B5)", "B6", "B7", "(B8)")
+PHASE_A = ("U1", "(U1)")
+PHASE_B = ("ISR", "(ISR)", "B3", "(B3)", "B4", "(B4)", "B6", "(B6)", "B7")
 
 
 async def begin(bench: Bench, way: str) -> None:
@@ -91,7 +91,7 @@ async def test_a_controller_that_dies_in_phase_b(bench: Bench, way: str, after: 
 
 
 @pytest.mark.requirement("A8")
-@pytest.mark.parametrize("after", PHASE_B[2:7])
+@pytest.mark.parametrize("after", PHASE_B[2:6])
 async def test_a_controller_and_the_new_leader_that_die_together(bench: Bench, after: str) -> None:
     await bench.start(ORIGIN)
     await begin(bench, "znode")
@@ -111,18 +111,18 @@ async def test_a_controller_and_the_new_leader_that_die_together(bench: Bench, a
 async def test_every_controller_dies_once_in_every_round(bench: Bench) -> None:
     await bench.start(ORIGIN)
     await begin(bench, "znode")
-    for after in ("A1", "(A2)"):
+    for after in ("A1", "(A1)"):
         await bench.crash(bench.fail_over(), after=after)
     await bench.fail_over()
     await bench.crash(bench.alter_isr(TP, *ALL_SIX), after="ISR")
-    for after in ("B3", "(B3)", "B4", "(B4)", "(B5)", "B6", "B7"):
+    for after in ("B3", "B6", "B7"):
         await bench.crash(bench.fail_over(), after=after)
     await bench.fail_over()
     await require_the_end(bench)
 
 
 @pytest.mark.requirement("A8")
-@pytest.mark.parametrize("after", ["U1", "(U1)", "B3", "(B3)", "B7", "(B8)"])
+@pytest.mark.parametrize("after", ["U1", "(U1)", "B7"])
 async def test_a_controller_that_dies_while_it_cancels(bench: Bench, after: str) -> None:
     await bench.begin_move(ORIGIN, TARGET)
     await bench.alter_isr(TP, 1, 2, 3, 4, 5)

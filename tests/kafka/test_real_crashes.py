@@ -22,14 +22,12 @@ from transport.store.zookeeper import open_zookeeper
 
 STEPS = {
     "U1": "commit",
-    "A1": "commit",
-    "A2": "publish",
+    "ISR": "publish",
     "B3": "commit",
-    "B4": "commit",
-    "B5": "publish",
+    "B4": "publish",
     "B6": "commit",
 }
-"""The rounds of a move, and whether one ends with its commit or, without writes, with its orders to the brokers."""
+"""The rounds of a move, and whether a controller dies after the commit of one or after its orders to the brokers."""
 
 MORE = 100
 LOOK_SECONDS = 0.01

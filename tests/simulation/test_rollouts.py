@@ -77,7 +77,7 @@ def replicas(c: SimulatedCluster) -> set[tuple[int, ...]]:
     }
 
 
-@pytest.mark.parametrize("round_", ["marks", "U1", "A1", "B6"])
+@pytest.mark.parametrize("round_", ["marks", "U1", "ISR", "B6"])
 async def test_a_controller_killed_in_the_middle_is_followed_by_one_that_carries_on(round_: str) -> None:
     async with open_cluster() as c:
         killed = c.active_controller

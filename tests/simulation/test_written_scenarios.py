@@ -32,7 +32,7 @@ topics: {orders: [[1, 2, 3]]}
 lasts: 10s
 events:
   - at: 1s
-    when: orders-0 commits A2
+    when: orders-0 commits U1
     after: 10ms
     crash: controller
     for: 3s
@@ -106,7 +106,7 @@ def test_the_scenario_that_the_docs_show_runs() -> None:
         ("{expect: {orders-0: {leader: 1}}}", "does something and expects nothing"),
         ("{crash: 1, expect: {orders-0: {leader: 1}}}", "expects nothing: write expect at the end"),
         ("{after: 1s, crash: 1}", "write at instead of after"),
-        ("{when: orders-0 reaches A2, crash: 1}", "write commits or publishes"),
+        ("{when: orders-0 reaches U1, crash: 1}", "write commits or publishes"),
         ("{crash: 9}", "there is no node '9'"),
         ("{crash: 1, for: 3s}", "for and then belong together"),
         ("{reassign: {orders-0: [1]}, for: 3s, then: [{heal: true}]}", "for and then belong together, with a fault"),

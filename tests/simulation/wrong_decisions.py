@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from controller.handlers import alter_partition, leader_elections, reassignments, topic_requests
 from controller.model import choosing, elections, faults
 from controller.model.context import ControllerContext
-from controller.model.reassignment import reassign_to
+from controller.model.reassignment import UNIDENTIFIED, reassign_to
 from controller.model.rounds import Rounds
 from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -151,17 +151,17 @@ def a_move_keeps_the_old_order(patch: pytest.MonkeyPatch) -> None:
 
 def an_override_elects_anew(patch: pytest.MonkeyPatch) -> None:
     """Let the first survivor lead whenever an override abandons replicas."""
-    drop = reassignments._drop  # noqa: SLF001
+    leads = reassignments.leads
 
-    def eager(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, dropped: tuple[int, ...]) -> Any:  # noqa: ANN401
+    def eager(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Any:  # noqa: ANN401
         known = context.leadership[tp]
         context.leadership[tp] = replace(known, leader=-1)
         try:
-            return drop(context, tp, new, dropped)
+            return leads(context, tp, new)
         finally:
             context.leadership[tp] = known
 
-    patch.setattr(reassignments, "_drop", eager)
+    patch.setattr(reassignments, "leads", eager)
 
 
 def a_cancel_leaves_too_few_members(patch: pytest.MonkeyPatch) -> None:
@@ -191,17 +191,14 @@ def topics_grow_by_one_replica(patch: pytest.MonkeyPatch) -> None:
 
 def a_new_controller_raises_every_epoch(patch: pytest.MonkeyPatch) -> None:
     """Run phase A for every partition, moving or not."""
-    is_ready = reassignments.is_ready
-
-    def never(context: ControllerContext, tp: TopicPartition) -> bool:
-        return context.assignment(tp).is_being_reassigned and is_ready(context, tp)
-
     advance = reassignments.advance
 
     def everything(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-        yield from advance(context, dict.fromkeys((*tps, *context.leadership)))
+        moving = dict(context.reassigning)
+        context.reassigning |= dict.fromkeys(context.leadership, UNIDENTIFIED)
+        yield from advance(context, [*tps, *context.leadership])
+        context.reassigning = moving
 
-    patch.setattr(reassignments, "is_ready", never)
     patch.setattr(reassignments, "advance", everything)
 
 

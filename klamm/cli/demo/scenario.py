@@ -137,14 +137,14 @@ async def kill_active_controller(scene: DemoScene) -> None:
     """Kill the active controller once the move has begun."""
     begun = await until_begun(scene)
     await scene.cluster.kill(begun.controller_id)
-    click.echo(f"controller {begun.controller_id} was killed after A2")
+    click.echo(f"controller {begun.controller_id} was killed after U1")
 
 
 async def until_begun(scene: DemoScene) -> TracedCommit:
     """Wait until the new replicas have been told to follow."""
 
     def is_brought_in(commit: TracedCommit) -> bool:
-        return commit.round == "A1" and any(state.topic == ORDERS.topic for state in commit.partitions)
+        return commit.round == "U1" and any(state.topic == ORDERS.topic for state in commit.partitions)
 
     return await scene.trace.wait_for(is_brought_in)
 

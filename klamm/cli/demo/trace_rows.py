@@ -43,7 +43,7 @@ def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int
             if state.tp != (topic, partition):
                 continue
             stage = stage_of(state, target)
-            if stage is Stage.INITIAL or _is_first(stage, state, found):
+            if stage is Stage.INITIAL or stage not in found:
                 found[stage] = _row(stage, state, item)
     return list(found.values())
 
@@ -51,17 +51,6 @@ def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int
 def _order(item: Seen) -> tuple[int, bool]:
     # A state that a new controller loads has the zxid of the commit that wrote it, and comes after it.
     return item.commit.zxid, item.commit.round == "loaded"
-
-
-def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, TraceRow]) -> bool:
-    known = found.get(stage)
-    if known is None:
-        return True
-    # U1 enters the stage under the old leader epoch; A1 and A2 complete it: the row shows what A2 published.
-    return (
-        stage is Stage.BRING_IN
-        and known.state.leader_epoch == found[Stage.INITIAL].state.leader_epoch < state.leader_epoch
-    )
 
 
 def _row(stage: Stage, state: PartitionState, item: Seen) -> TraceRow:

@@ -22,7 +22,7 @@ from controller.model import choosing, deletion_progress, elections
 from controller.model.batches import batch_of
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
-from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr, change
+from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr
 from controller.node import dispatch, round_runner, service
 from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -75,12 +75,8 @@ def no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
 
 
 def retire_without_a_live_leader_in_the_target(patch: pytest.MonkeyPatch) -> None:
-    """Begin B4, B5 and B6 as soon as the ISR covers TRS, whoever leads."""
-
-    def all_caught_up(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
-        return [tp for tp in tps if tp not in context.reassigning or reassignments.may_finish(context, tp)]
-
-    patch.setattr(reassignments, "_ready_to_retire", all_caught_up)
+    """Begin B4 and B6 as soon as the ISR covers TRS, whoever leads."""
+    patch.setattr(reassignments, "_led_inside_target", reassignments.may_finish)
 
 
 def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
@@ -89,7 +85,6 @@ def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
 
     def backwards(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
         yield from write(context, "B6", tps, lambda tp: completed(context.assignment(tp)), lambda *_: [])
-        yield from change("B1", [])
         yield from finish(context, tps)
 
     patch.setattr(reassignments, "finish", backwards)

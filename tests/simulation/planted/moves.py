@@ -20,10 +20,10 @@ def an_override_forgets_its_strays(patch: pytest.MonkeyPatch) -> None:
     """Do not record the replicas that an override or a cancel abandons."""
     edit(
         patch,
-        "controller.handlers.reassignments:_settle_strays",
+        "controller.handlers.reassignments:_accompany",
         (
-            "steps += [strays.leave(context, tp, dropped), _drop(context, tp, new, dropped)]",
-            "steps += [_drop(context, tp, new, dropped)]",
+            "steps += [strays.leave(context, tp, _dropped(context, tp, new)), leads(context, tp, new)]",
+            "steps += [leads(context, tp, new)]",
         ),
     )
 
