@@ -8,7 +8,7 @@ from typing import Final
 from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
 from controller.model.context import ControllerContext
 from controller.model.faults import move_fault, outgrown
-from controller.model.reassignment import UNIDENTIFIED, reassign_to
+from controller.model.reassignment import UNIDENTIFIED
 from controller.model.rounds import Rounds, read
 from transport.errors import ErrorCode, Fault
 from transport.log import get_logger
@@ -71,7 +71,7 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     """Return why a partition cannot be moved to `target`, None if it can."""
     current = context.assignment(tp)
     fault = move_fault(tp, current, target, context.able_brokers(), is_being_deleted=tp.topic in context.deletions)
-    if fault is None and not reassignments.leaves_a_leader(context, tp, reassign_to(current, target)):
+    if fault is None and not reassignments.leaves_a_leader(context, tp, target):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no live member of the ISR would be left to lead"
     return fault
 

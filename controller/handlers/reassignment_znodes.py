@@ -32,9 +32,9 @@ def writes_with(
     context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
 ) -> list[Op]:
     """Return the writes for the multi that gives partitions of a topic these assignments."""
-    moving = {tp for tp in context.partitions([name]) if tp in context.reassigning}
-    begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in moving]
-    ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in moving]
+    moving = [tp for tp in context.partitions([name]) if tp in context.reassigning]
+    begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in context.reassigning]
+    ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in context.reassigning]
     creates: list[Op] = [
         Create(paths.reassignment(tp), formats.encode_reassign_partitions({tp: context.assignment(tp).replicas}))
         for tp in begun

@@ -67,9 +67,10 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
 
     def wanted(tp: TopicPartition) -> ReplicaAssignment:
         current = context.assignment(tp)
-        new = reassign_to(current, targets[tp])
         # The ISR may have changed since the request was validated: a target without a possible leader is not stored.
-        return _in_safety(context, tp, new) if leaves_a_leader(context, tp, new) else current
+        if not leaves_a_leader(context, tp, targets[tp]):
+            return current
+        return _in_safety(context, tp, reassign_to(current, targets[tp]))
 
     yield from write_assignments(context, "U1", list(targets), wanted)
     yield from reassignment_znodes.identify(context, targets)
@@ -209,12 +210,13 @@ def _topic_step(
     )
 
 
-def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> bool:
-    """Return whether a replica of `new`, which may abandon others, could still lead the partition."""
+def leaves_a_leader(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
+    """Return whether a replica could lead the partition while it moves to `target`."""
+    current = context.assignment(tp)
     # Only a new target for a move in progress abandons replicas at once.
-    if tp not in context.leadership or not context.assignment(tp).is_being_reassigned:
+    if tp not in context.leadership or not current.is_being_reassigned:
         return True
-    return bool(_surviving(context, tp, new))
+    return bool(_surviving(context, tp, reassign_to(current, target)))
 
 
 def _in_safety(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> ReplicaAssignment:

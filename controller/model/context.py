@@ -361,12 +361,12 @@ class ControllerContext:
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
     ) -> None:
         known = {tp.partition: tp for tp in self._partitions.get(name, ())}
-        tps = {number: known.get(number) or TopicPartition(name, number) for number in {**before, **after}}
-        for number, tp in tps.items():
+        for number in {**before, **after}:
             old, new = before.get(number, UNASSIGNED), after.get(number, UNASSIGNED)
-            if old != new:
-                self._reindex_partition(tp, old, new)
-        self._partitions[name] = tuple([tps[number] for number in after])
+            # What has not changed is mostly the same object.
+            if old is not new and old != new:
+                self._reindex_partition(known.setdefault(number, TopicPartition(name, number)), old, new)
+        self._partitions[name] = tuple([known[number] for number in after])
         if not after:
             del self._partitions[name]
 

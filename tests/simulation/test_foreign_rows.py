@@ -80,6 +80,8 @@ def write(cluster: SimulatedCluster, case: RowCase) -> None:
     ops.append(Set(row.path, row.data, ANY_VERSION) if is_there else Create(row.path, row.data))
     cluster.world.ensemble.commit_by_hand(ops)
     tree.allow(row.path, case.access)
+    if case.access is Access.NONE:
+        cluster.world.safety.exempt.add(row.path)  # as if a scenario had closed it
 
 
 async def live_well(cluster: SimulatedCluster, name: str) -> None:
