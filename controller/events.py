@@ -8,6 +8,7 @@ it is being processed, because it is then unknown how much of it was done.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -122,9 +123,14 @@ class CaughtUp:
         """Add partitions."""
         self._tps.update(dict.fromkeys(tps))
 
-    def take(self) -> list[TopicPartition]:
-        """Remove and return the partitions."""
-        taken, self._tps = list(self._tps), {}
+    def __len__(self) -> int:
+        return len(self._tps)
+
+    def take(self, most: int) -> list[TopicPartition]:
+        """Remove and return the partitions that have waited longest."""
+        taken = list(islice(self._tps, most))
+        for tp in taken:
+            del self._tps[tp]
         return taken
 
 

@@ -117,7 +117,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.AutoPreferredReplicaLeaderElection: _taking(leader_rebalance.rebalance),
     events.OvertakenLeader: _taking(leader_epochs.thaw_overtaken, "tp", "leadership"),
     events.PartitionReassignmentIsrChange: lambda context, event, _host: reassignments.finish_ready(
-        context, event.caught_up.take()
+        context, event.caught_up.take(context.config.request_limits.operations)
     ),
     events.ReassignmentProgress: _reading(moves_of),
     events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),
@@ -203,6 +203,8 @@ def follow_ups(
             ready = [item.tp for item in items if reassignments.may_finish(context, item.tp)]
             caught_up.add(ready)
             return [events.PartitionReassignmentIsrChange(caught_up), *due] if ready else due
+        case events.PartitionReassignmentIsrChange() if event.caught_up:
+            return [event, *due]
         case events.TopicDeletion():
             done = tuple(name for name in context.deletions if is_done(context, name))
             return [*([events.TopicsDeleted(done)] if done else []), *([event] if result else []), *due]

@@ -31,6 +31,7 @@ from controller.node.alarms import PendingAlarms
 from controller.node.candidacy import Candidacy, candidacy_of
 from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
+from controller.node.many_moves import in_parts
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
 from controller.node.reads import Reads
@@ -174,6 +175,8 @@ class ControllerService:
 
     async def answer(self, request: messages.Request[object]) -> object:
         """Answer a request (see `Reads`). Raises ApiError (see `WaitingRequests`)."""
+        if isinstance(request, messages.AlterPartitionReassignmentsRequest):
+            return await in_parts(self._requests.answer, request, self.config.request_limits.operations)
         return await self._reads.answer(request)
 
     def _store_changed(self, event: StoreEvent) -> None:

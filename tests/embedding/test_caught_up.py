@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
+from controller.config import ControllerConfig
 from controller.node.service import ControllerService
 from tests.kit.service import Controllers, until
 from transport.messages import (
@@ -18,6 +19,7 @@ from transport.messages import (
 )
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.limits import RequestLimits
 from transport.store.protocol import Create, ensure_paths
 
 MOVES = {1: (1, 3), 2: (2, 3), 3: (3, 1)}
@@ -82,3 +84,21 @@ async def test_leaders_that_wait_are_answered_first_and_then_all_moves_are_finis
     assert znode is not None
     assignments = formats.decode_topic("orders", znode.data).partitions
     assert {number: assignments[number] for number in MOVES} == {n: ReplicaAssignment(to) for n, to in MOVES.items()}
+
+
+async def test_many_moves_begin_and_end_in_several_events(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ControllerConfig, "request_limits", RequestLimits(operations=2))
+    service = await moving(controllers)
+    service.hold_events()
+    async with trio.open_nursery() as nursery:
+        for broker_id in MOVES:
+            nursery.start_soon(service.answer, with_all(service, broker_id))
+        await until(lambda: service.queue_size() == len(MOVES))
+        service.release_events()
+    await until(lambda: service.is_idle)
+    counts = {name: statistics.count for name, statistics in service.statistics().items()}
+    assert (counts["AlterPartitionReassignments"], counts["PartitionReassignmentIsrChange"]) == (2, 2)
+    assert service.office is not None
+    assert service.office.context.reassigning == {}
