@@ -220,10 +220,10 @@ class Decisions:
         before, after = change.before, change.after
         if before is not None and after is not None and before.assignment == after.assignment:
             return
-        is_over = before is None or after is None or not after.assignment.is_being_reassigned
-        if is_over or not change.is_a_controllers:
+        if before is None or after is None or not after.assignment.is_being_reassigned or not change.is_a_controllers:
             self._origins.pop(change.tp, None)
-        elif before is not None and not before.assignment.is_being_reassigned:
+        # Or else a controller has taken over a move that somebody wrote by hand, and has not begun one.
+        elif not before.assignment.is_being_reassigned and set(_row(after).origin) == set(before.assignment.replicas):
             self._origins[change.tp] = before.assignment.replicas
 
     def _follow_writes(self, host: str, ops: Sequence[Op]) -> None:
