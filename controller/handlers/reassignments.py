@@ -128,13 +128,13 @@ def _dropped(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignm
 
 def _accompany(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
     """Return the steps that accompany a new assignment: the leadership, what is to be deleted and what is not."""
-    phases = context.replica_phases
-    unknown = [r for r in new.replicas if (tp, r) not in phases]
-    begun = [r for r in new.replicas if phases.get((tp, r), ReplicaPhase.NEW) is ReplicaPhase.NEW]
-    moved = [ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in unknown]
+    before = context.assignment(tp).replicas
+    phases = {r: context.replica_phases.get((tp, r)) for r in new.replicas}
+    moved = [ReplicaMoved((tp, r), ReplicaPhase.NEW) for r, phase in phases.items() if phase is None]
     if not new.is_being_reassigned:
+        begun = [r for r, phase in phases.items() if phase in (None, ReplicaPhase.NEW)]
         moved += [ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in begun]
-    steps = [strays.take_back(context, tp, new.replicas), Step(facts=tuple(moved))]
+    steps = [strays.take_back(context, tp, [r for r in new.replicas if r not in before]), Step(facts=tuple(moved))]
     if tp in context.leadership:
         steps += [strays.leave(context, tp, _dropped(context, tp, new)), leads(context, tp, new)]
     return steps
