@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from typing import Final
 
 MANY: Final = 10_000
-"""The number of new objects that the collector is spared after an event."""
+"""The number of new objects from which on it is worth while to keep them from the collector."""
 
 
 @contextmanager
-def paused_collector() -> Iterator[None]:
+def paused_collector(*, keeps: bool = False) -> Iterator[None]:
     """Disable the cycle collector of the whole process within the block. Does nothing if it is disabled already.
 
     An event creates up to millions of long-lived objects without reference cycles. The collector would traverse them
     in vain each time a generation fills up, which took a third to a half of the time of large events. An event waits
     for the store at most until the session expires, so the pause for the rest of the process is bounded.
 
-    Nor does the collector traverse MANY objects afterwards, until `release` is called.
+    If the block `keeps` what it makes, and these are MANY objects, the collector leaves them alone until `release` is
+    called. What is in cycles at the end of such a block stays as well.
     """
     if not gc.isenabled():
         yield
@@ -28,7 +29,7 @@ def paused_collector() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_count()[0] > MANY:
+        if keeps and gc.get_count()[0] > MANY:
             gc.freeze()
         gc.enable()
 

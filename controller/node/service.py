@@ -29,6 +29,7 @@ from controller.node import admission, alarms, controller_election, dispatch
 from controller.node.admission import Authorizer
 from controller.node.alarms import PendingAlarms
 from controller.node.candidacy import Candidacy, candidacy_of
+from controller.node.collector import paused_collector
 from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
 from controller.node.many_moves import in_parts
@@ -373,7 +374,9 @@ class ControllerService:
         runner = RoundRunner(self.store, context, channels, self.observer, self._instruments)
         progress = ProgressPoller(self._nursery, self.network, self.host, f"controller-{self.endpoint.id}")
         self._office = office = Office(won, context, channels, runner, progress)
-        await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)
+        # Almost all that it makes lasts as long as the office.
+        with paused_collector(keeps=True):
+            await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)
         office.is_loaded = True
         brokers, count = sorted(context.brokers), len(context.partition_phases)
         log.info("in office", controller=self.config.controller_id, brokers=brokers, partitions=count)

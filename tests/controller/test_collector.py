@@ -32,14 +32,16 @@ def test_whoever_has_paused_it_resumes_it() -> None:
         gc.enable()
 
 
-def test_it_is_spared_many_objects_until_these_are_released() -> None:
+def test_it_is_spared_many_objects_that_are_kept_until_they_are_released() -> None:
     before = gc.get_freeze_count()
-    with paused_collector():
-        few = [[] for _ in range(10)]  # type: list[list[object]]
-    assert gc.get_freeze_count() == before
-    with paused_collector():
-        many = [[] for _ in range(MANY + 1)]  # type: list[list[object]]
-    assert gc.get_freeze_count() >= before + len(many) > len(few)
+    made: list[list[object]] = []
+    for keeps, size in ((True, 10), (False, 2 * MANY)):
+        with paused_collector(keeps=keeps):
+            made += [[] for _ in range(size)]
+        assert gc.get_freeze_count() == before
+    with paused_collector(keeps=True):
+        made += [[] for _ in range(2 * MANY)]
+    assert gc.get_freeze_count() > before + MANY
     release()
     assert gc.get_freeze_count() == 0
 
