@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from controller.rollout.adapting import FIRST, LEAST
 from klamm.testing import SimulatedCluster, open_cluster
+from klamm.testing.actions import RemoveFile, TouchFile
 from transport.messages import (
     ChangeRolloutRequest,
     DescribeRolloutsRequest,
@@ -112,4 +113,15 @@ async def test_a_broker_that_does_not_answer_lowers_a_throttle_that_is_found_by_
         await trio.sleep(40)
         assert LEAST <= (await describe(c)).settings.throttle <= FIRST // 4
         c.wake(3)
+        assert (await end(c)).counts == (("done", PARTITIONS),)
+
+
+async def test_a_file_on_the_hosts_of_controllers_holds_a_rollout_up() -> None:
+    async with open_cluster() as c:
+        TouchFile("/run/stop").on(c)
+        await start(c, replace(USUAL, pause_file="/run/stop"))
+        await trio.sleep(30)
+        assert replicas(c) == {(1, 2)}
+        assert (await describe(c)).why == "/run/stop exists"
+        RemoveFile("/run/stop").on(c)
         assert (await end(c)).counts == (("done", PARTITIONS),)
