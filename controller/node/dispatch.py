@@ -40,6 +40,7 @@ from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.placement import Start
 from controller.model.rounds import Rounds, immediately
+from controller.node.many_moves import REQUESTS_PER_EVENT
 from controller.progress.tracker import moves_of
 from transport import messages
 from transport.errors import ApiError, ErrorCode
@@ -117,7 +118,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.AutoPreferredReplicaLeaderElection: _taking(leader_rebalance.rebalance),
     events.OvertakenLeader: _taking(leader_epochs.thaw_overtaken, "tp", "leadership"),
     events.PartitionReassignmentIsrChange: lambda context, event, _host: reassignments.finish_ready(
-        context, event.caught_up.take(context.config.request_limits.operations)
+        context, event.caught_up.take(REQUESTS_PER_EVENT * context.config.request_limits.operations)
     ),
     events.ReassignmentProgress: _reading(moves_of),
     events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),

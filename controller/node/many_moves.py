@@ -6,6 +6,7 @@ A partition's move depends on no other of the request, and each has an outcome o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -18,6 +19,9 @@ from transport.messages import (
     Request,
 )
 from transport.metadata import TopicPartition
+
+REQUESTS_PER_EVENT: Final = 2
+"""The most requests to the store that the moves would fill which one event begins, or finishes."""
 
 
 async def in_parts(

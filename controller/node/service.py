@@ -32,7 +32,7 @@ from controller.node.candidacy import Candidacy, candidacy_of
 from controller.node.collector import paused_collector
 from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
-from controller.node.many_moves import in_parts
+from controller.node.many_moves import REQUESTS_PER_EVENT, in_parts
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
 from controller.node.reads import Reads
@@ -177,7 +177,8 @@ class ControllerService:
     async def answer(self, request: messages.Request[object]) -> object:
         """Answer a request (see `Reads`). Raises ApiError (see `WaitingRequests`)."""
         if isinstance(request, messages.AlterPartitionReassignmentsRequest):
-            return await in_parts(self._requests.answer, request, self.config.request_limits.operations)
+            most = REQUESTS_PER_EVENT * self.config.request_limits.operations
+            return await in_parts(self._requests.answer, request, most)
         return await self._reads.answer(request)
 
     def _store_changed(self, event: StoreEvent) -> None:

@@ -89,7 +89,7 @@ async def test_leaders_that_wait_are_answered_first_and_then_all_moves_are_finis
 async def test_many_moves_begin_and_end_in_several_events(
     controllers: Controllers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ControllerConfig, "request_limits", RequestLimits(operations=2))
+    monkeypatch.setattr(ControllerConfig, "request_limits", RequestLimits(operations=1))
     service = await moving(controllers)
     service.hold_events()
     async with trio.open_nursery() as nursery:
