@@ -31,6 +31,7 @@ _CHANCE_AT_STEP: Final = 0.5
 _CHANCE_OF_A_RESUME: Final = 0.5
 _CHANCE_OF_A_PAUSE: Final = 0.5
 _CHANCE_OF_AN_UNDO: Final = 0.6
+_CHANCE_OF_A_LATE_UNDO: Final = 0.3
 _CHANCE_OF_MOVES_BY_HAND: Final = 0.5
 _CHANCE_OF_A_SIGNAL: Final = 0.3
 _CHANCE_OF_ANOTHER: Final = 0.3
@@ -78,6 +79,9 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         happenings += _signals(drawn, start.pause_file)
     if rng.random() < _CHANCE_OF_ANOTHER:
         happenings += _another(drawn)
+    if rng.random() < _CHANCE_OF_A_LATE_UNDO:
+        # Once the faults are over, it comes to its end.
+        happenings.append(Happening(seconds - 0.1, None, drawn.order(RolloutOrder.UNDO)))
     return [*happenings, Happening(drawn.at, None, start)]
 
 
