@@ -90,7 +90,8 @@ class NewReplicas:
         member = self._members.get(replica)
         if member is None or replica in self._held or state.leader_epoch != INITIAL_LEADER_EPOCH:
             return
-        if member.since >= channel.began_at:
+        # A channel of the next controller may begin in the moment in which the one before creates a topic and dies.
+        if member.since > channel.began_at:
             yield f"broker {broker_id} was told that its replica of {state.tp} is an old one, before it had any"
 
     def _storage(self, broker_id: int) -> str:
