@@ -51,7 +51,7 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
         "adding_replicas": [],
         "removing_replicas": [],
         "leader": 4,
-        "leader_epoch": 3,
+        "leader_epoch": 4,
         "controller_epoch": 1,
         "partition_state": "OnlinePartition",
     }
