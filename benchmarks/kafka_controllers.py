@@ -53,7 +53,7 @@ MOVED: Final = 20
 ROUNDS: Final = 1
 FAILOVERS, TOPICS, MOVES, LOSS, SHUTDOWN = "failovers", "topics", "moves", "loss", "shutdown"
 EVENTS: Final = (TOPICS, MOVES, LOSS, SHUTDOWN)
-"""The events of a round, but for more failovers: each process takes office twice before its first event."""
+"""The events of a round. Each process takes office twice before its first event, so failovers are measured anyway."""
 
 HEAP: Final = "4g"
 ZOOKEEPER_HEAP: Final = "2g"

@@ -284,7 +284,7 @@ class RolloutSignalled(ControllerEvent):
 
 @frozen
 class CopyingSeen(ControllerEvent):
-    """The brokers that copy have answered within so many seconds, but for silent ones; `copied` bytes per second."""
+    """The brokers that copy have answered within so many seconds, except the silent ones; `copied` bytes per second."""
 
     seconds: float
     silent: tuple[int, ...]

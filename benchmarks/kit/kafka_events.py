@@ -35,7 +35,7 @@ LOSS, SHUTDOWN = "loss", "controlled shutdown"
 
 IsDone = Callable[[Taken], Awaitable[bool]]
 Outcome = Mapping[str, object]
-"""What both sides have to agree on after an event, by path."""
+"""The contents on which both sides have to agree after an event, by path."""
 
 
 @define
@@ -75,7 +75,7 @@ class Events:
     shape: Shape
     samples: Samples = field(factory=Samples, init=False)
     taken: dict[str, dict[str, Taken]] = field(factory=dict, init=False)
-    """What brokers were told by each side in the last event of a kind."""
+    """The requests that each side sent to brokers in the last event of a kind."""
 
     # --- failover -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a rollout has to know and the store does not tell: the operator's signals, the room on disks, the brokers' load.
+"""Facts for rollouts that are not in the store: the operator's signals, the room on disks, the brokers' load.
 
 It is found outside the event queue, which is told.
 """

@@ -188,7 +188,7 @@ class _Round:
     name: str
     _undecided: deque[Decision]
     _chunks: deque[Batch] = field(factory=deque, init=False)
-    """What has been decided and not been sent to the store."""
+    """The steps that have been decided, and not sent to the store."""
 
     refused: list[Step] = field(factory=list, init=False)
     rejected: list[Step] = field(factory=list, init=False)

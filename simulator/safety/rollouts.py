@@ -45,7 +45,7 @@ class Rollouts:
     _asked: defaultdict[TopicPartition, set[tuple[int, ...] | None]] = field(
         factory=lambda: defaultdict(set), init=False
     )
-    """What administrators have asked for; None is a cancellation."""
+    """The moves that administrators have asked for; None is a cancellation."""
 
     _by_hand: defaultdict[str, set[tuple[TopicPartition, str]]] = field(factory=lambda: defaultdict(set), init=False)
     """The partitions, with topic ids, that administrators have moved since each rollout began."""

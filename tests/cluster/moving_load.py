@@ -27,7 +27,7 @@ STRIDE: Final = 7
 
 @frozen
 class Writing:
-    """What is written: to partitions of each topic, and of records of a size so many in a batch."""
+    """The load: the partitions of each topic to write to, the size of a record, and the records of a batch."""
 
     topics: Sequence[str]
     partitions: int

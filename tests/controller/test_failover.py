@@ -188,7 +188,7 @@ async def test_a_move_requested_while_nobody_was_in_office_begins_once(bench: Be
 
 @define
 class Foresighted(PassingStore):
-    """A session that keeps what is read, and what is to be read next."""
+    """A session that keeps the paths that were read, and those that were announced for the next read."""
 
     read_paths: list[Sequence[str]] = field(factory=list)
     ahead: list[Sequence[str]] = field(factory=list)

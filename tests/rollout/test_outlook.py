@@ -1,4 +1,4 @@
-"""What a controller finds out for a rollout outside its queue, besides signals: room, and how brokers get on."""
+"""The room on disks and the load of brokers, which a controller finds out for a rollout outside its queue."""
 
 from __future__ import annotations
 
