@@ -100,16 +100,23 @@ def plan() -> tuple[RolloutMove, ...]:
     )
 
 
+async def _started(
+    store: MetadataStore, max_buffer: int, moves: tuple[RolloutMove, ...], settings: RolloutSettings
+) -> _Office:
+    """Return the office of a controller that has started a rollout of these moves."""
+    await fill(store)
+    office = _Office(store, 1, max_buffer)
+    await office.begin()
+    await office.handle(RequestEvent(UploadRolloutRequest("monday", "digest", 0, moves)))
+    await office.handle(RequestEvent(StartRolloutRequest("monday", "digest", len(moves), settings)))
+    return office
+
+
 @pytest.mark.parametrize("max_buffer", [LEAST_MAX_BUFFER, DEFAULT_MAX_BUFFER])
 async def test_parts_and_state_fit_and_the_next_controller_finds_them(open_store: OpenStore, max_buffer: int) -> None:
     async with open_store() as store:
-        await fill(store)
-        office = _Office(store, 1, max_buffer)
-        await office.begin()
         moves = plan()
-        await office.handle(RequestEvent(UploadRolloutRequest("monday", "digest", 0, moves)))
-        settings = RolloutSettings(in_all=20)
-        await office.handle(RequestEvent(StartRolloutRequest("monday", "digest", len(moves), settings)))
+        office = await _started(store, max_buffer, moves, RolloutSettings(in_all=20))
         await office.advance()
         flying = set(office.context.reassigning)
         assert len(flying) == 20
@@ -138,12 +145,8 @@ async def test_parts_and_state_fit_and_the_next_controller_finds_them(open_store
 @pytest.mark.parametrize("max_buffer", [LEAST_MAX_BUFFER, DEFAULT_MAX_BUFFER])
 async def test_there_is_room_for_whatever_may_become_of_the_moves(open_store: OpenStore, max_buffer: int) -> None:
     async with open_store() as store:
-        await fill(store)
-        office = _Office(store, 1, max_buffer)
-        await office.begin()
         moves = plan()
-        await office.handle(RequestEvent(UploadRolloutRequest("monday", "digest", 0, moves)))
-        await office.handle(RequestEvent(StartRolloutRequest("monday", "digest", len(moves))))
+        office = await _started(store, max_buffer, moves, RolloutSettings())
 
         stored = office.context.rollouts.by_name["monday"].stored
         assert stored.moves == len(moves)
