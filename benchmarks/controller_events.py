@@ -8,18 +8,15 @@ answered. `--rounds` gives the number of rounds, an argument without a name that
 
 from __future__ import annotations
 
-import argparse
-import logging
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-import trio
 from attrs import define
 
+from benchmarks.kit import command
 from benchmarks.kit.accepting_brokers import AcceptingBrokers, our_brokers
 from benchmarks.kit.cluster import (
     Shape,
@@ -40,7 +37,7 @@ from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Create, Delete, MetadataStore, Op, Set
 from transport.store.zookeeper import open_zookeeper
-from transport.zookeeper_server import DevelopmentServerError, development_zookeeper
+from transport.zookeeper_server import development_zookeeper
 
 PARTITIONS: Final = 100_000
 ROUNDS: Final = 5
@@ -270,15 +267,11 @@ async def measure(partitions: int, rounds: int) -> Rows:
 
 def main() -> None:
     """Print a row for each event."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command.parser(__doc__)
     parser.add_argument("partitions", type=int, nargs="?", default=PARTITIONS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
-    try:
-        rows = trio.run(measure, arguments.partitions, arguments.rounds)
-    except DevelopmentServerError as error:
-        sys.exit(str(error))
+    rows = command.on_zookeeper(measure, arguments.partitions, arguments.rounds)
     for line in table(rows.all()):
         print(line)
     per_partition = rows.failover.processor / arguments.partitions * 1e6

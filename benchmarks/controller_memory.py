@@ -7,8 +7,6 @@ end of an event and the measurement, an argument without a name the number of pa
 
 from __future__ import annotations
 
-import argparse
-import logging
 import subprocess
 import sys
 import tempfile
@@ -20,6 +18,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from benchmarks.kit import command
 from benchmarks.kit.accepting_brokers import AcceptingBrokers, our_brokers
 from benchmarks.kit.cluster import Shape, create_cluster, moved
 from benchmarks.kit.memory import processor_seconds_of, resident_bytes_of
@@ -32,7 +31,7 @@ from transport.store import paths
 from transport.store.protocol import Delete, MetadataStore
 from transport.store.zookeeper import open_zookeeper
 from transport.wire import open_connection
-from transport.zookeeper_server import HOST, DevelopmentServerError, development_zookeeper, free_port
+from transport.zookeeper_server import HOST, development_zookeeper, free_port
 
 PARTITIONS: Final = 100_000
 SETTLE_SECONDS: Final = 60
@@ -95,8 +94,8 @@ class Bench:
 @contextmanager
 def controller(zookeeper: str, port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a controller in a process of its own."""
-    command = [sys.executable, "-m", "klamm", "controller", "run", "--id", "1001", "--port", str(port)]
-    process = spawn([*command, "--zookeeper", zookeeper, "--no-auto-leader-rebalance-enable"], log)
+    program = [sys.executable, "-m", "klamm", "controller", "run", "--id", "1001", "--port", str(port)]
+    process = spawn([*program, "--zookeeper", zookeeper, "--no-auto-leader-rebalance-enable"], log)
     try:
         yield process
     finally:
@@ -122,15 +121,11 @@ async def measure(partitions: int, settle: float) -> dict[str, int]:
 
 def main() -> None:
     """Print a row for each event."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command.parser(__doc__)
     parser.add_argument("partitions", type=int, nargs="?", default=PARTITIONS)
     parser.add_argument("--settle", type=float, default=SETTLE_SECONDS)
     arguments = parser.parse_args()
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
-    try:
-        resident = trio.run(measure, arguments.partitions, arguments.settle)
-    except DevelopmentServerError as error:
-        sys.exit(str(error))
+    resident = command.on_zookeeper(measure, arguments.partitions, arguments.settle)
     print(f"| {arguments.settle:g} s after | resident, MiB | of that after failover |")
     print("| --- | ---: | ---: |")
     for event, memory in resident.items():

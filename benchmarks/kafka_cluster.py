@@ -16,8 +16,6 @@ down is never the one in which Kafka's controller lives. The data are in memory,
 
 from __future__ import annotations
 
-import argparse
-import logging
 import os
 import resource
 import signal
@@ -30,6 +28,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from benchmarks.kit import command
 from benchmarks.kit.cluster import Shape
 from benchmarks.kit.kafka_broker import KafkaBroker, require_jars
 from benchmarks.kit.real_cluster import PATIENCE_SECONDS, RealCluster, real_cluster
@@ -37,7 +36,7 @@ from benchmarks.kit.samples import KAFKA, KLAMM, Sample, Samples, now, say
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 from transport.store.protocol import Delete
-from transport.zookeeper_server import DevelopmentServerError, development_zookeeper
+from transport.zookeeper_server import development_zookeeper
 
 PARTITIONS: Final = 10_000
 PARTITIONS_PER_TOPIC: Final = 50
@@ -153,20 +152,16 @@ async def measure(partitions: int, rounds: int, heap: str) -> Samples:
 
 def main() -> None:
     """Print a row for each event."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command.parser(__doc__)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--heap", default=HEAP, help="the heap of a broker")
     arguments = parser.parse_args()
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
     require_jars()
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 < files < arguments.partitions + FILES:
         sys.exit(f"a broker may open {files:,} files only: raise ulimit -Hn, or name fewer --partitions")
-    try:
-        samples = trio.run(measure, arguments.partitions, arguments.rounds, arguments.heap)
-    except DevelopmentServerError as error:
-        sys.exit(str(error))
+    samples = command.on_zookeeper(measure, arguments.partitions, arguments.rounds, arguments.heap)
     print(f"\n{arguments.partitions:,} partitions on {BROKERS} real brokers:\n")
     for line in samples.table():
         print(line)

@@ -23,8 +23,6 @@ until it is at rest. `--partitions` gives one or more sizes, of which the first 
 
 from __future__ import annotations
 
-import argparse
-import logging
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
@@ -36,13 +34,14 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from benchmarks.kit import command
 from benchmarks.kit.cluster import Shape
 from benchmarks.kit.kafka_broker import require_jars
 from benchmarks.kit.kafka_events import BROKER, COLD, WARM, Events, Outcome, moves
 from benchmarks.kit.kafka_sides import Side, both_sides
 from benchmarks.kit.samples import NAMES, say, table_line
 from transport.store import paths
-from transport.zookeeper_server import DevelopmentServerError, development_zookeeper
+from transport.zookeeper_server import development_zookeeper
 
 PARTITIONS: Final = 100_000
 PARTITIONS_PER_TOPIC: Final = 50
@@ -177,20 +176,16 @@ def growth(small: Events, large: Events) -> Iterator[str]:
 
 def main() -> None:
     """Print a row for each event."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command.parser(__doc__)
     parser.add_argument("--partitions", type=int, nargs="+", default=[PARTITIONS])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--events", nargs="*", choices=[FAILOVERS, *EVENTS], default=EVENTS)
     parser.add_argument("--heap", default=HEAP, help="the heap of Kafka's broker")
     arguments = parser.parse_args()
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
     require_jars()
     measured = []
     for partitions in arguments.partitions:
-        try:
-            events = trio.run(measure, partitions, arguments.rounds, tuple(arguments.events), arguments.heap)
-        except DevelopmentServerError as error:
-            sys.exit(str(error))
+        events = command.on_zookeeper(measure, partitions, arguments.rounds, tuple(arguments.events), arguments.heap)
         print(*tables(events), sep="\n", flush=True)
         measured.append(events)
     if len(measured) > 1:

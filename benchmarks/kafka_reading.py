@@ -8,7 +8,6 @@ is made of the running cluster. The data are in memory, in /dev/shm, if there is
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import subprocess
@@ -23,6 +22,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
+from benchmarks.kit import command
 from tests.kafka import jars
 from tests.kafka.kraft_cluster import kraft_cluster
 from transport.zookeeper_server import find_java
@@ -132,7 +132,7 @@ async def measure(folder: Path, replicas: int) -> bool:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command.parser(__doc__)
     parser.add_argument("--replicas", type=int, default=2, help="the replicas of each partition (2)")
     arguments = parser.parse_args()
     for release in (jars.KRAFT, jars.RELEASE):

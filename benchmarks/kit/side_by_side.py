@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -15,8 +13,9 @@ import trio
 from attrs import frozen
 from kazoo.client import KazooClient
 
+from benchmarks.kit import command
 from transport.store.zookeeper import ZooKeeperStore, open_zookeeper
-from transport.zookeeper_server import DevelopmentServerError, development_zookeeper
+from transport.zookeeper_server import development_zookeeper
 
 ROUNDS: Final = 3
 WARM_UP: Final = 10_000
@@ -55,11 +54,7 @@ def pipelined(requests: Iterable[Any]) -> Iterator[Any]:
 
 def run(comparison: Comparison) -> None:
     """Measure on a separate server, and print one row."""
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
-    try:
-        theirs, ours = trio.run(_measure, comparison)
-    except DevelopmentServerError as error:
-        sys.exit(str(error))
+    theirs, ours = command.on_zookeeper(_measure, comparison)
     names = (comparison.title, f"{comparison.theirs}, znodes/s", f"{comparison.ours}, znodes/s", "ratio")
     row = (f"median of {ROUNDS}", f"{theirs:,.0f}", f"{ours:,.0f}", f"{ours / theirs:.0f}x")
     for cells in (names, ("---",) * len(names), row):
