@@ -62,6 +62,13 @@ def busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Reads:
     return Reads(turns.wait, lambda: turns.office, HOST)
 
 
+async def require_waiting(busy: Reads, request: Request[object]) -> None:
+    """Fail unless a request waits for its turn."""
+    with trio.move_on_after(100) as patience:
+        await busy.answer(request)
+    assert patience.cancelled_caught
+
+
 @pytest.mark.requirement("E1")
 @pytest.mark.parametrize("request_", READS, ids=lambda each: type(each).__name__)
 async def test_a_read_does_not_wait_for_an_event_that_takes_long(
@@ -88,9 +95,7 @@ async def test_what_is_answered_is_what_has_been_applied(bench: Bench, busy: Rea
 async def test_whatever_decides_waits(bench: Bench, busy: Reads, autojump_clock: MockClock) -> None:
     del autojump_clock
     await bench.start((1, 2, 3))
-    with trio.move_on_after(100) as patience:
-        await busy.answer(ElectLeadersRequest(ElectionType.PREFERRED))
-    assert patience.cancelled_caught
+    await require_waiting(busy, ElectLeadersRequest(ElectionType.PREFERRED))
 
 
 async def test_a_move_that_has_no_identity_yet_is_not_shown(
@@ -100,9 +105,7 @@ async def test_a_move_that_has_no_identity_yet_is_not_shown(
     await bench.start((1, 2, 3))
     assignment = ReplicaAssignment((4, 1, 2, 3), (4,), (3,))
     bench.context.apply(TopicWritten("orders", TopicZnode({0: assignment}, "id"), 1))
-    with trio.move_on_after(100) as patience:
-        await busy.answer(ListReassignmentsRequest())
-    assert patience.cancelled_caught
+    await require_waiting(busy, ListReassignmentsRequest())
 
 
 async def test_a_deletion_is_not_seen_halfway(
@@ -111,9 +114,7 @@ async def test_a_deletion_is_not_seen_halfway(
     del autojump_clock
     await bench.start((1, 2, 3))
     monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
-    with trio.move_on_after(100) as patience:
-        await busy.answer(ListReassignmentsRequest())
-    assert patience.cancelled_caught
+    await require_waiting(busy, ListReassignmentsRequest())
 
 
 async def test_what_cannot_be_answered_at_once_waits_for_its_turn(
@@ -127,9 +128,7 @@ async def test_what_cannot_be_answered_at_once_waits_for_its_turn(
         raise KeyError(TP)
 
     monkeypatch.setattr(dispatch, "rounds_for", broken)
-    with trio.move_on_after(100) as patience:
-        await busy.answer(MetadataRequest())
-    assert patience.cancelled_caught
+    await require_waiting(busy, MetadataRequest())
 
 
 async def test_moves_are_described_a_few_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
