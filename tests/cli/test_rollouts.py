@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -19,6 +14,7 @@ from attrs import frozen
 from controller.rollout.adapting import FIRST
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.rollout_place import DEAF, START, TARGET, RolloutPlace, moves_in_a_plan, rollout_place, write_plan
+from tests.cli.rollout_runs import journal, running, status_of
 from tests.cli.shell import register_deaf_broker, run_klamm
 from tests.kafka.scripted_nodes import scripted_nodes
 from transport.store import paths
@@ -48,32 +44,13 @@ class Place(RolloutPlace):
         assert done.returncode == 0, done.stderr
         return done.stdout.decode()
 
-    async def status(self) -> Any:  # noqa: ANN401  a document of JSON
-        return json.loads(await self.alone("status", "-o", "json"))
-
-    def entries(self, kind: str) -> list[dict[str, Any]]:
-        """Return what the journal has of a kind."""
-        file = PlanFiles(self.plan).journal
-        lines = map(json.loads, file.read_text().splitlines() if file.exists() else ())
-        return [line for line in lines if line["is"] == kind]
-
-    @asynccontextmanager
-    async def running(self, *options: str) -> AsyncIterator[trio.Process]:
-        """Run the rollout in a process of its own, which is killed at the end of the block."""
-        command = [sys.executable, "-m", "klamm", "rollout", "run", str(self.plan), *options]
-        command += ["--bootstrap-server", self.klamm.bootstrap]
-        process = await trio.lowlevel.open_process(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                os.kill(process.pid, signal.SIGKILL)
-            await process.wait()
+    def running(self, *options: str) -> AbstractAsyncContextManager[trio.Process]:
+        return running(self.plan, self.klamm.bootstrap, *options)
 
     async def until(self, kind: str, count: int) -> None:
         """Wait until so many moves have begun or ended, or something else has happened so often."""
         with trio.fail_after(60):
-            while sum(len(entry.get("moves", "1")) for entry in self.entries(kind)) < count:
+            while sum(len(entry.get("moves", "1")) for entry in journal(self.plan, kind)) < count:
                 await trio.sleep(0.02)
 
 
@@ -89,9 +66,9 @@ async def test_a_plan_is_carried_out_in_windows_and_undone(place: Place) -> None
     said = await place.rollout("run", "--in-per-broker", "3", "--out-per-broker", "4")
     assert said == "rollout: done: 12 done\n"
     assert await place.replicas() == [TARGET] * PARTITIONS
-    windows = [len(entry["moves"]) for entry in place.entries("begun")]
+    windows = [len(entry["moves"]) for entry in journal(place.plan, "begun")]
     assert (sum(windows), max(windows)) == (PARTITIONS, 3)
-    found = await place.status()
+    found = await status_of(place.plan)
     assert (found["state"], found["moves"]["done"], found["carried_out_by"]) == ("done", PARTITIONS, None)
     assert await place.rollout("run") == "rollout: done: 12 done\n"
     [listed] = json.loads((await run_klamm("rollout", "list", str(place.plan.parent), "-o", "json")).stdout)
@@ -125,7 +102,7 @@ async def test_a_plan_that_is_out_of_date_is_refused_with_a_list(place: Place) -
     assert not PlanFiles(place.plan).journal.exists()
     await place.rollout("run", "--skip-changed", fails=True)
     assert await place.replicas() == [TARGET, TARGET, TARGET, [5, 6], [2, 1]]
-    found = await place.status()
+    found = await status_of(place.plan)
     assert (found["moves"]["done"], found["moves"]["skipped"]) == (3, 2)
     assert found["not_as_planned"][0] == {
         "partition": "orders-3",
@@ -143,7 +120,7 @@ async def test_it_is_killed_goes_on_is_paused_and_aborted(place: Place) -> None:
     (place.plan / "stop").touch()
     async with place.running(*options):
         await place.until("happened", 1)
-        assert place.entries("begun") == []
+        assert journal(place.plan, "begun") == []
         (place.plan / "stop").unlink()
         await place.until("begun", 1)
     async with place.running(*options):
@@ -151,7 +128,7 @@ async def test_it_is_killed_goes_on_is_paused_and_aborted(place: Place) -> None:
         said = await place.rollout("run", fails=True)
         assert said.startswith("Error: this plan is being carried out by process ")
         assert "paused: the rollout is paused by operator, carried out by process " in await place.alone("pause")
-        found = await place.status()
+        found = await status_of(place.plan)
         assert found["carried_out_by"].startswith("process ")
         assert found["paused_by"] == ["operator"]
         assert "resumed: the rollout is running" in await place.alone("resume")
@@ -219,7 +196,7 @@ async def test_a_move_asked_for_by_hand_takes_its_partition_out(place: Place) ->
         await place.klamm("reassignment", "execute", "--reassignment-json-file", str(by_hand))
         assert await process.wait() == 1
     assert await place.replicas() == [[5, 2], TARGET]
-    assert (await place.status())["moves"]["overridden"] == 1
+    assert (await status_of(place.plan))["moves"]["overridden"] == 1
     assert await place.rollout("undo") == "rollout: undone: 1 overridden, 1 back\n"
     assert await place.replicas() == [[5, 2], START]
 
@@ -238,7 +215,7 @@ async def test_what_cannot_go_back_is_named_and_holds_up_no_other(place: Place) 
     said = await place.rollout("undo", fails=True)
     assert "orders-0 stays on [2, 3]: broker 9 of [2, 9] not alive\n" in said
     assert await place.replicas() == [[2, 3], [1, 2], [1, 2]]
-    assert (await place.status())["moves"] == {
+    assert (await status_of(place.plan))["moves"] == {
         **dict.fromkeys(("pending", "in flight", "overridden", "skipped", "failed", "going back"), 0),
         "done": 1,
         "back": 1,

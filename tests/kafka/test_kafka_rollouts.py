@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.cli.rollout.plan_files import PlanFiles
+from tests.cli.rollout_place import moves_in_a_plan, write_plan
 from tests.cli.shell import run_klamm
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
 from tests.kafka.test_kafka_admin import logs, moving, no_settings
@@ -18,8 +18,7 @@ from transport.kafka import messages as kafka
 def plan_of(folder: Path, *targets: Sequence[int]) -> Path:
     """Write a plan for partitions on brokers 1 and 2."""
     file = folder / "plan.json"
-    entries = [{"topic": "orders", "partition": p, "replicas": t, "before": [1, 2]} for p, t in enumerate(targets)]
-    file.write_text(json.dumps({"version": 1, "partitions": entries}))
+    write_plan(file, moves_in_a_plan(targets))
     return file
 
 

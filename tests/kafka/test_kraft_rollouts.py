@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import trio
 from attrs import frozen
 from confluent_kafka import Producer
 
-from klamm.cli.rollout.plan_files import PlanFiles
+from tests.cli.rollout_place import moves_in_a_plan, write_plan
+from tests.cli.rollout_runs import journal, running, status_of
 from tests.cli.shell import Shell
 from tests.kafka.kraft_cluster import kraft_cluster
 from tests.kafka.traffic import FLUSH_SECONDS
@@ -43,27 +41,11 @@ class Rollout:
 
     def write(self, partitions: int) -> None:
         self.plan.mkdir()
-        entries = [{"topic": "orders", "partition": p, "replicas": AFTER, "before": BEFORE} for p in range(partitions)]
-        (self.plan / "plan.json").write_text(json.dumps({"version": 1, "partitions": entries}))
+        write_plan(self.plan / "plan.json", moves_in_a_plan([AFTER] * partitions, before=BEFORE))
 
-    @asynccontextmanager
-    async def running(self, *options: str) -> AsyncIterator[trio.Process]:
+    def running(self) -> AbstractAsyncContextManager[trio.Process]:
         """Run it in a process of its own, which is killed at the end of the block."""
-        words = ["rollout", "run", str(self.plan), *LIMITS, "--throttle", str(THROTTLE), *options]
-        command = [sys.executable, "-m", "klamm", *words, "--bootstrap-server", self.shell.bootstrap]
-        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=sys.stderr)
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                os.kill(process.pid, signal.SIGKILL)
-            await process.wait()
-
-    async def status(self) -> Any:
-        process = await trio.run_process(
-            [sys.executable, "-m", "klamm", "rollout", "status", str(self.plan), "-o", "json"], capture_stdout=True
-        )
-        return json.loads(process.stdout)
+        return running(self.plan, self.shell.bootstrap, *LIMITS, "--throttle", str(THROTTLE))
 
     async def until_done(self, count: int) -> None:
         """Wait until so many moves have ended, and others are in flight."""
@@ -72,23 +54,17 @@ class Rollout:
                 await trio.sleep(0.1)
 
     def begun(self) -> int:
-        return sum(len(entry["moves"]) for entry in self.entries("begun"))
+        return sum(len(entry["moves"]) for entry in journal(self.plan, "begun"))
 
     def ended(self) -> int:
-        return sum(len(entry["moves"]) for entry in self.entries("ended"))
-
-    def entries(self, kind: str) -> list[dict[str, Any]]:
-        file = PlanFiles(self.plan).journal
-        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        whole = [json.loads(line) for line in lines if line.endswith(b"\n")]
-        return [entry for entry in whole if entry["is"] == kind]
+        return sum(len(entry["moves"]) for entry in journal(self.plan, "ended"))
 
     def tell_time(self) -> None:
         """Print the time left as it was told when half of the moves were done, and as it was."""
-        half = next(note for note in self.entries("progress") if note["done"] >= PARTITIONS // 2)
-        took = (self.entries("ended")[-1]["at"] - half["at"]) / 1000
+        half = next(note for note in journal(self.plan, "progress") if note["done"] >= PARTITIONS // 2)
+        took = (journal(self.plan, "ended")[-1]["at"] - half["at"]) / 1000
         told = f"{half['seconds_left']} s left told at {half['done']} of {PARTITIONS}, {took:.0f} s in truth"
-        sys.stdout.write(f"{len(self.entries('begun'))} windows; {told}; error told {half['error']}\n")
+        sys.stdout.write(f"{len(journal(self.plan, 'begun'))} windows; {told}; error told {half['error']}\n")
 
     async def replicas(self) -> list[list[int]]:
         return [row["replicas"] for row in json.loads(await self.shell("topic", "describe", "orders", "-o", "json"))]
@@ -142,13 +118,13 @@ async def test_it_is_killed_twice_finishes_and_is_undone(tmp_path: Path) -> None
                 await rollout.until_done(done)
                 refused = await shell("rollout", "run", str(rollout.plan), fails=True)
                 assert "this plan is being carried out by process" in refused
-            assert (await rollout.status())["carried_out_by"] is None
+            assert (await status_of(rollout.plan))["carried_out_by"] is None
             assert await rollout.throttles() != throttles
         async with rollout.running() as process:
             assert await process.wait() == 0
         assert await rollout.replicas() == [AFTER] * PARTITIONS
         assert await rollout.throttles() == throttles
-        assert max(len(entry["moves"]) for entry in rollout.entries("begun")) <= 8
+        assert max(len(entry["moves"]) for entry in journal(rollout.plan, "begun")) <= 8
         rollout.tell_time()
 
         said = await shell("rollout", "undo", str(rollout.plan))
@@ -169,7 +145,7 @@ async def test_it_is_aborted_with_the_order_restored(tmp_path: Path) -> None:
             said = await shell("rollout", "abort", str(rollout.plan))
             assert said.startswith("rollout: aborted: ")
             assert await process.wait() == 1
-        found = await rollout.status()
+        found = await status_of(rollout.plan)
         replicas = await rollout.replicas()
         assert (found["moves"]["in flight"], replicas.count(AFTER)) == (0, found["moves"]["done"])
         assert replicas.count(BEFORE) == found["moves"]["pending"] == PARTITIONS - found["moves"]["done"]
