@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -144,14 +144,24 @@ def three(request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path) -> Abs
     return cluster_on(f"{zookeeper}/{tmp_path.name}", tmp_path, request.param)
 
 
-@pytest.mark.soak
-async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(
-    three: AbstractAsyncContextManager[Cluster], tmp_path: Path
-) -> None:
+@asynccontextmanager
+async def restoring_throttles(
+    three: AbstractAsyncContextManager[Cluster],
+) -> AsyncIterator[tuple[Cluster, Shell, dict[str, dict[str, str]]]]:
+    """Run the brokers and their topic for the block, at whose end the throttles have to be as they were before it."""
     async with three as cluster:
         shell = Shell(cluster.bootstrap)
         await create_orders(shell)
         before = await throttles(shell)
+        yield cluster, shell, before
+        assert await throttles(shell) == before
+
+
+@pytest.mark.soak
+async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(
+    three: AbstractAsyncContextManager[Cluster], tmp_path: Path
+) -> None:
+    async with restoring_throttles(three) as (cluster, shell, _):
         file = write_moves(tmp_path / "moves.json", {1: [3, 1]})
         with executing(shell, file, 4 * SLOW) as process:
             await until_copying(shell, 1)
@@ -168,7 +178,6 @@ async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(
         await until_registered(shell, 3)
         assert (await throttles(shell))["2"]["leader.replication.throttled.rate"] == str(4 * SLOW)
         assert await shell(*verify) == "orders-1: complete\n"
-        assert await throttles(shell) == before
         assert not RecordFile(file).path.exists()
 
 
@@ -176,10 +185,7 @@ async def test_a_dead_broker_is_named_and_loses_its_throttle_when_it_is_back(
 async def test_a_broker_that_comes_back_during_moves_is_throttled_until_their_end(
     three: AbstractAsyncContextManager[Cluster], tmp_path: Path
 ) -> None:
-    async with three as cluster:
-        shell = Shell(cluster.bootstrap)
-        await create_orders(shell)
-        before = await throttles(shell)
+    async with restoring_throttles(three) as (cluster, shell, before):
         cluster.nodes[2].kill()
         await until_registered(shell, 2)
         file = write_moves(tmp_path / "moves.json", {1: [3, 1], 3: [3, 1]})
@@ -202,5 +208,4 @@ async def test_a_broker_that_comes_back_during_moves_is_throttled_until_their_en
             in said
         )
         assert "broker 2 is back, and is throttled from now on\n" in said
-        assert await throttles(shell) == before
         assert not RecordFile(file).path.exists()

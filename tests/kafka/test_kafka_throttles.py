@@ -60,6 +60,10 @@ class Settings:
     is_old: bool = False
     """Whether appending to a list that is not there fails, and rates are not told, as in Kafka 2.4."""
 
+    def answers(self) -> dict[type[Message], Answer]:
+        """Return what lets all brokers take and tell them."""
+        return {kafka.DescribeConfigsRequest: self.describe, kafka.IncrementalAlterConfigsRequest: self.alter}
+
     def describe(self, request: kafka.DescribeConfigsRequest) -> kafka.DescribeConfigsResponse:
         """Tell settings, but no value of an unknown one."""
         told = (
@@ -111,11 +115,7 @@ class Settings:
 @asynccontextmanager
 async def clients(settings: Settings) -> AsyncIterator[tuple[KafkaAdmin, ScriptedNodes]]:
     """Open a client of three brokers with these settings; a partition is on the first two."""
-    answers: dict[type[Message], Answer] = {
-        kafka.DescribeConfigsRequest: settings.describe,
-        kafka.IncrementalAlterConfigsRequest: settings.alter,
-    }
-    async with scripted_nodes(1, 2, 3, answers=answers) as cluster:
+    async with scripted_nodes(1, 2, 3, answers=settings.answers()) as cluster:
         cluster.show("orders", (1, 2))
         async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
             yield admin, cluster

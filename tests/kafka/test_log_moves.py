@@ -174,8 +174,7 @@ async def test_a_throttle_that_cannot_be_lifted_any_more_hides_no_outcome(tmp_pa
             return kafka.AlterPartitionReassignmentsResponse(responses=begun)
 
         for node in nodes.nodes.values():
-            node.answers[kafka.DescribeConfigsRequest] = settings.describe
-            node.answers[kafka.IncrementalAlterConfigsRequest] = settings.alter
+            node.answers.update(settings.answers())
             node.answers[kafka.AlterPartitionReassignmentsRequest] = reassign
         text = await told(nodes, "execute", file, "--throttle", "4000", "--timeout", "2", code=1)
     assert "orders-0: complete\n" in text

@@ -164,11 +164,7 @@ async def test_a_dead_broker_is_throttled_when_it_is_back_and_gets_its_rate_back
 ) -> None:
     file, settings = moves(tmp_path), Settings()
     own = {} if before is None else {LEADER_THROTTLED_RATE: before}
-    answers: dict[Any, Any] = {
-        kafka.DescribeConfigsRequest: settings.describe,
-        kafka.IncrementalAlterConfigsRequest: settings.alter,
-    }
-    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+    async with scripted_nodes(1, 2, 3, answers=settings.answers()) as nodes:
         nodes.show("orders", (1, 2))
         dead, scene = nodes.nodes.pop(2), Scene(nodes, settings)
 
@@ -205,17 +201,13 @@ async def test_a_broker_that_is_back_loses_its_throttle_by_the_next_command_for_
     file, settings = moves(tmp_path), Settings()
     RecordFile(file).write(MoveRecord({TP: (2, 1)}, {}, {(3, FOLLOWER_THROTTLED_RATE): RateBefore("77", "4000")}))
     settings.of[BROKER, "3"][FOLLOWER_THROTTLED_RATE] = "4000"
-    answers: dict[Any, Any] = {
-        kafka.DescribeConfigsRequest: settings.describe,
-        kafka.IncrementalAlterConfigsRequest: settings.alter,
-    }
 
     def reassign(request: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
         if request.topics[0].partitions[0].replicas is None:
             return answered(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress")
         return answered()
 
-    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+    async with scripted_nodes(1, 2, 3, answers=settings.answers()) as nodes:
         nodes.show("orders", (3, 1))
         nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
         printed = await output(nodes, verb, "--reassignment-json-file", str(file), code=int(verb == "cancel"))
@@ -297,11 +289,7 @@ async def test_a_record_of_this_cluster_is_taken_and_names_it_from_then_on(
 
 async def test_nothing_is_throttled_without_a_place_for_the_record() -> None:
     settings = Settings()
-    answers: dict[Any, Any] = {
-        kafka.DescribeConfigsRequest: settings.describe,
-        kafka.IncrementalAlterConfigsRequest: settings.alter,
-    }
-    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+    async with scripted_nodes(1, 2, 3, answers=settings.answers()) as nodes:
         nodes.show("orders", (2, 1))
         plan = json.dumps({"partitions": [MOVE]}).encode()
         execute = ("execute", "--reassignment-json-file", "/dev/stdin", "--throttle", "4000")

@@ -7,23 +7,17 @@ from pathlib import Path
 from controller.admin.kafka_admin import open_kafka_admin
 from klamm.cli.reassignment.record_file import RecordFile
 from klamm.cli.rollout.slowing import Slowing
-from tests.kafka.scripted_nodes import Answer, scripted_nodes
+from tests.kafka.scripted_nodes import scripted_nodes
 from tests.kafka.test_kafka_throttles import BROKER, TP, Settings
 from transport.dynamic_configs import LEADER_THROTTLED_RATE
-from transport.kafka import messages as kafka
-from transport.kafka.schema import Message
 from transport.network import TcpNetwork
 
 
 async def test_a_broker_that_is_back_is_throttled_with_the_moves_in_flight(tmp_path: Path) -> None:
     settings = Settings()
     settings.of[BROKER, "2"][LEADER_THROTTLED_RATE] = "77"
-    answers: dict[type[Message], Answer] = {
-        kafka.DescribeConfigsRequest: settings.describe,
-        kafka.IncrementalAlterConfigsRequest: settings.alter,
-    }
     file = RecordFile(tmp_path / "plan.json")
-    async with scripted_nodes(1, 2, 3, answers=answers) as nodes:
+    async with scripted_nodes(1, 2, 3, answers=settings.answers()) as nodes:
         nodes.show("orders", (1, 2))
         dead = nodes.nodes.pop(2)
         async with open_kafka_admin(TcpNetwork(), nodes.bootstrap) as admin:
