@@ -185,9 +185,10 @@ def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAss
     Brokers accept a new order only with a new leader epoch.
     """
     among = choosing.candidate(context, tp, new.replicas)
-    [won] = elections.elect([among], elections.preferred, context.epoch).elected
-    told = leadership.tell(context, tp, won.leadership, won.recipients, assignment=new)
-    return [leadership.leadership_step(tp, won.leadership, told)]
+    choice = elections.preferred(among)
+    assert choice is not None, "orders with another fault were left out"
+    won = elections.led_by(choice, among.leadership, context.epoch)
+    return [leadership.leadership_step(tp, won, leadership.tell(context, tp, won, choice.recipients, assignment=new))]
 
 
 def _order_fault(context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]) -> Fault | None:

@@ -1,8 +1,8 @@
-"""Leader elections: pure functions over many partitions at once.
+"""Leader elections: pure functions.
 
-Each strategy chooses the leader, the new ISR and the replicas to notify; `elect` applies one to candidates and assigns
-the epochs. The leader is chosen in the order of the *assignment*, the ISR keeps its own order, and an empty ISR never
-yields a clean leader (reference: Kafka's PartitionLeaderElectionAlgorithms).
+Each strategy chooses the leader, the new ISR and the replicas to notify; `led_by` assigns the epochs. The leader is
+chosen in the order of the *assignment*, the ISR keeps its own order, and an empty ISR never yields a clean leader
+(reference: Kafka's PartitionLeaderElectionAlgorithms).
 """
 
 from __future__ import annotations
@@ -57,25 +57,6 @@ class Choice:
     """Whether the leader was not in the ISR, so that committed records may be lost."""
 
 
-@frozen
-class Elected:
-    """A partition that got a new leadership."""
-
-    tp: TopicPartition
-    leadership: LeaderAndIsr
-    recipients: tuple[int, ...]
-    is_unclean: bool = False
-    """Whether the leader was not in the ISR, so that committed records may be lost."""
-
-
-@frozen
-class Elections:
-    """The partitions that got a new leadership, and those that could not get one and keep theirs."""
-
-    elected: tuple[Elected, ...]
-    failed: tuple[Candidate, ...]
-
-
 Strategy = Callable[[Candidate], Choice | None]
 
 
@@ -121,29 +102,11 @@ def _first(candidate: Candidate, isr: tuple[int, ...]) -> int | None:
     return next((r for r in candidate.replicas if r in isr and r in candidate.online), None)
 
 
-def elect(candidates: Iterable[Candidate], strategy: Strategy, controller_epoch: int) -> Elections:
-    """Apply one strategy to many partitions. A successful election increments the leader epoch.
+def led_by(choice: Choice, current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
+    """Return the leadership that follows `current`, with the next leader epoch, once a leader or none has been chosen.
 
     A leader from outside the ISR starts as RECOVERING (KIP-704).
     """
-    elected: list[Elected] = []
-    failed: list[Candidate] = []
-    for candidate in candidates:
-        choice = strategy(candidate)
-        if choice is None:
-            failed.append(candidate)
-        else:
-            elected.append(_elected(candidate, choice, controller_epoch))
-    return Elections(tuple(elected), tuple(failed))
-
-
-def _elected(candidate: Candidate, choice: Choice, controller_epoch: int) -> Elected:
-    leadership = led_by(choice, candidate.leadership, controller_epoch)
-    return Elected(candidate.tp, leadership, choice.recipients, choice.is_unclean)
-
-
-def led_by(choice: Choice, current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
-    """Return the leadership that follows `current` once a leader, or none, has been chosen."""
     recovery = LeaderRecoveryState.RECOVERING if choice.is_unclean else current.leader_recovery_state
     epoch, version = current.leader_epoch + 1, current.partition_epoch + 1
     return LeaderAndIsr(choice.leader, epoch, choice.isr, version, controller_epoch, recovery)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from controller.handlers.leadership import leadership_step, stop_replicas, tell
 from controller.model import elections
-from controller.model.choosing import candidates
+from controller.model.choosing import candidate, candidates
 from controller.model.context import ControllerContext
 from controller.model.facts import LeadershipWritten, PartitionMoved, ReplicasMoved
 from controller.model.rounds import Step, TellMetadata
@@ -20,11 +20,10 @@ def election_steps(
     context: ControllerContext, tps: Sequence[TopicPartition], strategy: elections.Strategy, unclean: Collection[str]
 ) -> list[Step]:
     """Return the steps of an election."""
-    result = elections.elect(candidates(context, tps, unclean), strategy, context.epoch)
-    return [
-        leadership_step(won.tp, won.leadership, tell(context, won.tp, won.leadership, won.recipients))
-        for won in result.elected
-    ]
+    among = candidates(context, tps, unclean)
+    chosen = [(one, choice) for one in among if (choice := strategy(one)) is not None]
+    won = [(one.tp, elections.led_by(choice, one.leadership, context.epoch), choice) for one, choice in chosen]
+    return [leadership_step(tp, after, tell(context, tp, after, choice.recipients)) for tp, after, choice in won]
 
 
 def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], unclean: Collection[str]) -> Step:
@@ -34,8 +33,10 @@ def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[in
     others = [r for r in replicas if r not in gone]
     after, recipients = elections.without_replicas(context.leadership[tp], gone, context.epoch), others
     if context.partition_phases[tp] is PartitionPhase.OFFLINE:
-        for won in elections.elect(candidates(context, [tp], unclean), elections.offline, context.epoch).elected:
-            after, recipients = won.leadership, list(won.recipients)
+        choice = elections.offline(candidate(context, tp, replicas, unclean))
+        if choice is not None:
+            after = elections.led_by(choice, context.leadership[tp], context.epoch)
+            recipients = list(choice.recipients)
     moved = ReplicasMoved(tp, context.existing(tp, leaving), ReplicaPhase.OFFLINE)
     alive = [r for r in leaving if r in context.brokers]
     stops = (stop_replicas(context, tp, alive, after or context.leadership[tp], delete=False),) if alive else ()

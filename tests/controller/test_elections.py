@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from controller.model import elections
-from controller.model.elections import Candidate, Choice, Elected, Strategy
+from controller.model.elections import Candidate, Choice, Strategy
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
 TP = TopicPartition("orders", 0)
@@ -116,24 +116,31 @@ def test_who_is_elected_when_brokers_shut_down(
 @pytest.mark.requirement("D4")
 def test_an_election_adds_one_to_the_leader_epoch_and_a_failed_one_changes_nothing() -> None:
     good, bad = candidate((2, 4), (2, 4), (4,)), candidate((2, 4), (2,), (4,))
-    result = elections.elect([good, bad], elections.offline, CONTROLLER_EPOCH)
-    assert result.elected == (Elected(TP, LeaderAndIsr(4, 6, (4,), 8, CONTROLLER_EPOCH), (4,)),)
-    assert result.failed == (bad,)
+    choice = elections.offline(good)
+    assert choice is not None
+    assert choice.recipients == (4,)
+    assert elections.led_by(choice, good.leadership, CONTROLLER_EPOCH) == LeaderAndIsr(4, 6, (4,), 8, CONTROLLER_EPOCH)
+    assert elections.offline(bad) is None
 
 
 def test_an_election_keeps_the_recovery_state() -> None:
     recovering = LeaderAndIsr(2, 5, (2, 4), 7, 3, LeaderRecoveryState.RECOVERING)
-    result = elections.elect([Candidate(TP, (2, 4), (4,), recovering)], elections.offline, CONTROLLER_EPOCH)
-    assert result.elected[0].leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING
-    assert not result.elected[0].is_unclean
+    choice = elections.offline(Candidate(TP, (2, 4), (4,), recovering))
+    assert choice is not None
+    after = elections.led_by(choice, recovering, CONTROLLER_EPOCH)
+    assert after.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    assert not choice.is_unclean
 
 
 @pytest.mark.requirement("C4")
 def test_a_leader_from_outside_the_isr_has_to_recover_and_is_reported() -> None:
-    [elected] = elections.elect([candidate((2, 4), (2,), (4,), unclean=True)], elections.offline, 9).elected
-    assert elected.is_unclean
-    assert (elected.leadership.leader, elected.leadership.isr) == (4, (4,))
-    assert elected.leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    among = candidate((2, 4), (2,), (4,), unclean=True)
+    choice = elections.offline(among)
+    assert choice is not None
+    assert choice.is_unclean
+    after = elections.led_by(choice, among.leadership, 9)
+    assert (after.leader, after.isr) == (4, (4,))
+    assert after.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
 
 def test_the_first_live_replica_of_a_new_partition_leads_all_live_ones() -> None:
