@@ -10,7 +10,14 @@ from attrs import define, evolve, field
 
 from controller.channels.backlog import Told
 from controller.channels.blocks import MAX_PARTITIONS, Key, Orders, States, Stops, key_of, key_of_order, key_of_stop
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
+from controller.model.rounds import (
+    Publication,
+    TellLeaderAndIsr,
+    TellLeaderships,
+    TellMetadata,
+    TellStopReplica,
+    TellStops,
+)
 from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import CommonRows, SharedRows
 
@@ -32,7 +39,9 @@ def addressed(publications: Sequence[Publication], everyone: Collection[int]) ->
             case TellLeaderships():
                 sorter.order(publication.recipients, publication.states, is_new=publication.is_new)
             case TellStopReplica():
-                sorter.stop(publication)
+                sorter.stop([publication.brokers], [publication.partition])
+            case TellStops():
+                sorter.stop(publication.recipients, publication.partitions)
             case TellMetadata():
                 sorter.inform(publication)
     sorter.join_orders()
@@ -92,10 +101,10 @@ class _Sorter:
             self.join_orders()
         self._orders.add(recipients, [LeaderAndIsrPartition(state, is_new) for state in states], self._begins)
 
-    def stop(self, told: TellStopReplica) -> None:
-        """Add an order to stop a replica."""
-        self._stopped.add(key_of_stop(told.partition))
-        self._stops.add([told.brokers], [told.partition], self._begins)
+    def stop(self, recipients: Sequence[tuple[int, ...]], partitions: Sequence[StopReplicaPartition]) -> None:
+        """Add orders to stop replicas: those in `recipients[i]` stop theirs of `partitions[i]`."""
+        self._stopped.update(map(key_of_stop, partitions))
+        self._stops.add(recipients, partitions, self._begins)
 
     def inform(self, told: TellMetadata) -> None:
         """Add metadata."""

@@ -35,7 +35,14 @@ from controller.channels.blocks import (
     newer_state,
 )
 from controller.channels.waiting import Waiting
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
+from controller.model.rounds import (
+    Publication,
+    TellLeaderAndIsr,
+    TellLeaderships,
+    TellMetadata,
+    TellStopReplica,
+    TellStops,
+)
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,
@@ -120,7 +127,7 @@ class BrokerBacklog:
                 self._add_orders(told)
             case TellLeaderAndIsr(state=state, is_new=is_new):
                 self._add_orders(Orders.of([SharedRows((LeaderAndIsrPartition(state, is_new),))]))
-            case TellLeaderships():
+            case TellLeaderships() | TellStops():
                 for each in told.each():
                     self.add(each)
             case TellMetadata():

@@ -31,7 +31,7 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellMetadata,
-    TellStopReplica,
+    TellStops,
     attempt,
     change,
     descendants,
@@ -121,7 +121,7 @@ def _orders(context: ControllerContext, brokers: Collection[int], names: Iterabl
     return Step(
         tuple(told),
         facts=tuple(ReplicaSetsMoved(list(of), list(of.values()), phase) for phase, of in moved.items() if of),
-        publications=tuple(TellStopReplica(ids, _stop(context, tp)) for tp, ids in told.items()),
+        publications=(TellStops(list(told.values()), [_stop(context, tp) for tp in told]),) if told else (),
     )
 
 

@@ -14,7 +14,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all
 from controller.model.elections import Choice
 from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasOfBrokerMoved, TopicWritten
-from controller.model.rounds import Publication, Step, TellLeaderships, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, Step, TellLeaderships, TellMetadata, TellStops
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import PartitionState, StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -178,9 +178,9 @@ class LeadershipSteps(Batch):
             yield TellLeaderships(list(filter(None, recipients)), list(compress(states, recipients)), self._are_new)
         if states:
             yield TellMetadata(None, tuple(states))
-        for state, choice in zip(states, self._choices, strict=True):
-            if choice.stopped:
-                yield TellStopReplica(choice.stopped, _stop(state))
+        stopped = [choice.stopped for choice in self._choices]
+        if any(stopped):
+            yield TellStops(list(filter(None, stopped)), list(map(_stop, compress(states, stopped))))
 
     def states(self) -> list[PartitionState]:
         """Return the states of all partitions, which are those that brokers are told."""

@@ -62,6 +62,18 @@ class TellStopReplica:
 
 
 @frozen
+class TellStops:
+    """Tell brokers to stop many replicas: those in `recipients[i]` stop theirs of `partitions[i]`."""
+
+    recipients: Sequence[tuple[int, ...]]
+    partitions: Sequence[StopReplicaPartition]
+
+    def each(self) -> Iterator[TellStopReplica]:
+        """Yield what is told of each partition."""
+        return map(TellStopReplica, self.recipients, self.partitions)
+
+
+@frozen
 class TellMetadata:
     """Tell brokers about partitions, and with `live_brokers` which brokers are alive. `brokers` None means all of them.
 
@@ -74,7 +86,7 @@ class TellMetadata:
     topics: tuple[tuple[str, str], ...] | None = None
 
 
-Publication = TellLeaderAndIsr | TellLeaderships | TellStopReplica | TellMetadata
+Publication = TellLeaderAndIsr | TellLeaderships | TellStopReplica | TellStops | TellMetadata
 
 
 @frozen

@@ -25,6 +25,7 @@ from controller.model.rounds import (
     TellLeaderships,
     TellMetadata,
     TellStopReplica,
+    TellStops,
 )
 from controller.node import dispatch
 from controller.node.round_runner import RoundRunner
@@ -168,7 +169,7 @@ class Recorder:
 
 def single(publication: Publication) -> Iterable[Single]:
     """Yield what a publication tells of each partition that is to be led or followed."""
-    return publication.each() if isinstance(publication, TellLeaderships) else (publication,)
+    return publication.each() if isinstance(publication, TellLeaderships | TellStops) else (publication,)
 
 
 def states_of(publication: Publication) -> tuple[PartitionState, ...]:
@@ -180,7 +181,7 @@ def states_of(publication: Publication) -> tuple[PartitionState, ...]:
             return tuple(states)
         case TellMetadata(partitions=partitions):
             return partitions
-        case TellStopReplica():
+        case TellStopReplica() | TellStops():
             return ()
 
 

@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from controller.channels.addressing import addressed
 from controller.channels.backlog import BrokerBacklog
 from controller.channels.blocks import States
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships, TellMetadata, TellStopReplica
+from controller.model.rounds import (
+    Publication,
+    TellLeaderAndIsr,
+    TellLeaderships,
+    TellMetadata,
+    TellStopReplica,
+    TellStops,
+)
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrRequest,
@@ -36,7 +43,7 @@ def backlog() -> BrokerBacklog:
 
 def parts(publication: Publication) -> Iterable[TellLeaderAndIsr | TellStopReplica | TellMetadata]:
     match publication:
-        case TellLeaderships():
+        case TellLeaderships() | TellStops():
             return publication.each()
         case TellMetadata():
             lists = evolve(publication, partitions=())
@@ -81,7 +88,11 @@ many_orders = st.builds(
     st.lists(st.tuples(recipients, states), max_size=4),
     st.booleans(),
 )
-told = st.one_of(orders, many_orders, st.builds(TellStopReplica, recipients, stops), news)
+many_stops = st.builds(
+    lambda rows: TellStops([to for to, _ in rows], [stop for _, stop in rows]),
+    st.lists(st.tuples(recipients, stops), max_size=4),
+)
+told = st.one_of(orders, many_orders, st.builds(TellStopReplica, recipients, stops), many_stops, news)
 
 
 def without_returns(published: Iterable[Publication]) -> list[Publication]:

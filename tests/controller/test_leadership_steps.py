@@ -24,6 +24,7 @@ from controller.model.rounds import (
     TellLeaderAndIsr,
     TellLeaderships,
     TellMetadata,
+    TellStops,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT
@@ -130,7 +131,8 @@ def told(publications: Iterable[Publication]) -> list[tuple[str, object]]:
             each = publication.each() if isinstance(publication, TellLeaderships) else (publication,)
             rows += [("lead", one) for one in each if one.brokers]
         else:
-            rows.append(("stop", publication))
+            each_stop = publication.each() if isinstance(publication, TellStops) else (publication,)
+            rows += [("stop", one) for one in each_stop]
     return sorted(rows, key=lambda row: row[0])
 
 
