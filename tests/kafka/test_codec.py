@@ -16,9 +16,11 @@ from transport.kafka.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaRequest,
+    StopReplicaResponse,
     UpdateMetadataRequest,
 )
 from transport.kafka.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrTopicState
+from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
 from transport.kafka.messages.update_metadata_request import UpdateMetadataTopicState
 from transport.kafka.schema import Message
 from transport.wire.errors import CodecError
@@ -64,6 +66,17 @@ def test_tagged_fields_that_are_unknown_here_are_skipped_in_each_of_many_outcome
     assert [(each.partition_index, each.error_code) for each in topic.partition_errors] == [(7, 56)] * 2
     for body in (head + row + tagged + row + b"\0" * 3, head + row + b"\0" + row + tagged + b"\0\0"):
         assert decode(LeaderAndIsrResponse, 7, body) == plain
+
+
+def test_outcomes_of_one_topic_after_another_are_read_with_and_without_tagged_fields() -> None:
+    rows = [
+        StopReplicaPartitionError(name, number, 56) for name in ("orders", "orders-2", "orders") for number in (1, 2)
+    ]
+    body = encode(StopReplicaResponse(0, tuple(rows)), 4)
+    last, tagged = b"orders" + (2).to_bytes(4, "big") + (56).to_bytes(2, "big"), b"\x01" + b"\x05\x02" + b"??"
+    assert body.endswith(last + b"\0\0")
+    for newer in (body, body[:-2] + tagged + b"\0", body.replace(last + b"\0", last + tagged, 1)):
+        assert decode(StopReplicaResponse, 4, newer).partition_errors == tuple(rows)
 
 
 @pytest.mark.parametrize("tags", [b"\x01\x05\x7fabc", b"\x02\x05\x00\x05\x00", b"\x01\x00\x03\x01\x00\x00", b"\x01"])

@@ -11,11 +11,12 @@ from hypothesis import given, strategies as st
 from transport.kafka import messages as kafka
 from transport.kafka.codec import Packed, encode
 from transport.kafka.messages.leader_and_isr_request import LeaderAndIsrPartitionState, LeaderAndIsrTopicState
+from transport.kafka.messages.stop_replica_request import StopReplicaPartitionState, StopReplicaTopicState
 from transport.kafka.messages.update_metadata_request import UpdateMetadataPartitionState, UpdateMetadataTopicState
 from transport.kafka.orders import LEAST_VERSIONS
-from transport.kafka.packed_states import packed_metadata, packed_orders
+from transport.kafka.packed_states import packed_metadata, packed_orders, packed_stops
 from transport.kafka.schema import Message
-from transport.messages import LeaderAndIsrPartition, PartitionState
+from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import CommonRows, SharedRows
 from transport.wire import CodecError
 
@@ -112,6 +113,26 @@ def test_metadata(version: int, states: list[PartitionState]) -> None:
     topics = grouped(states, list(map(metadata_of, states)))
     expected = tuple(UpdateMetadataTopicState(*topic, of) for topic, of in topics.items())
     message = kafka.UpdateMetadataRequest
+    assert encode(message(topic_states=packed), version) == encode(message(topic_states=expected), version)
+
+
+@given(
+    st.lists(
+        st.builds(
+            StopReplicaPartition, st.sampled_from(["orders", "ä" * 200]), st.just("id"), numbers, numbers, st.booleans()
+        ),
+        max_size=4,
+    )
+)
+@pytest.mark.parametrize("version", [3, 4])
+def test_stops(version: int, stops: list[StopReplicaPartition]) -> None:
+    packed: Any = packed_stops(stops)
+    topics: dict[str, tuple[StopReplicaPartitionState, ...]] = {}
+    for stop in stops:
+        entry = StopReplicaPartitionState(stop.partition, stop.leader_epoch, stop.delete)
+        topics[stop.topic] = (*topics.get(stop.topic, ()), entry)
+    expected = tuple(StopReplicaTopicState(*topic) for topic in topics.items())
+    message = kafka.StopReplicaRequest
     assert encode(message(topic_states=packed), version) == encode(message(topic_states=expected), version)
 
 

@@ -310,29 +310,61 @@ def _items(codec: _Codec) -> tuple[_PackItems, _ReadItems]:
 
 
 def _rows(entity: type[Entity], dialect: _Dialect, read_items: _ReadItems) -> _ReadItems:
-    """Return a function that reads entities of numbers only much faster, such as the outcomes of an order.
+    """Return a function that reads entities of numbers much faster, such as the outcomes of an order.
 
-    `read_items` reads all others, and those with tagged fields.
+    They may begin with a string. `read_items` reads all others, and those with tagged fields.
     """
     version = dialect.version
     fields = fields_of(entity)
     present = [field for field in fields if version in field.at.versions]
     before = tuple([field.default for field in fields[: len(fields) - len(present)]])
-    if not all(map(_is_fixed, present)) or present != list(fields[len(before) :]):
+    is_named = bool(present) and present[0].type is Kind.STRING and not present[0].is_array
+    numbers = present[is_named:]
+    if not all(map(_is_fixed, numbers)) or present != list(fields[len(before) :]):
         return read_items
     if any(version in field.at.tagged for field in present):
         return read_items
-    # Many are equal: the outcome of an order for the first partition of each topic, for example.
-    make = lru_cache(10_000)(partial(entity, *before))
-    letters = "".join(field.type.value for field in present if isinstance(field.type, Kind))
+    letters = "".join(field.type.value for field in numbers if isinstance(field.type, Kind))
+    # The last byte of each entity is the number of its tagged fields.
     layout = Struct(f">{letters}x" if dialect.is_compact else f">{letters}")
+    make = partial(entity, *before)
+    if is_named:
+        return _named_rows(make, _value(present[0], dialect), layout, dialect, read_items)
+    # Many are equal: the outcome of an order for the first partition of each topic, for example.
+    make_shared = lru_cache(10_000)(make)
 
     def read(buffer: bytes, at: int, length: int) -> tuple[tuple[Any, ...], int]:
         end = at + length * layout.size
-        # The last byte of each entity is the number of its tagged fields.
         if dialect.is_compact and any(buffer[at + layout.size - 1 : end : layout.size]):
             return read_items(buffer, at, length)
-        return tuple([make(*row) for row in layout.iter_unpack(buffer[at:end])]), end
+        return tuple([make_shared(*row) for row in layout.iter_unpack(buffer[at:end])]), end
+
+    return read
+
+
+def _named_rows(
+    make: Callable[..., Entity], name: _Codec, layout: Struct, dialect: _Dialect, read_items: _ReadItems
+) -> _ReadItems:
+    """Return the function for entities of a string and numbers. Most have the string of the one before."""
+
+    def read(buffer: bytes, at: int, length: int) -> tuple[tuple[Any, ...], int]:
+        begin, rows = at, []
+        text, packed_text = None, b""
+        for _ in range(length):
+            if packed_text and buffer.startswith(packed_text, at):
+                at += len(packed_text)
+            else:
+                text, end = name.read(buffer, at)
+                packed_text, at = buffer[at:end], end
+            try:
+                numbers = layout.unpack_from(buffer, at)
+            except struct_error:
+                raise CodecError("ends in the middle of a number") from None
+            at += layout.size
+            if dialect.is_compact and buffer[at - 1]:
+                return read_items(buffer, begin, length)
+            rows.append(make(text, *numbers))
+        return tuple(rows), at
 
     return read
 

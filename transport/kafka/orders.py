@@ -23,17 +23,13 @@ from attrs import frozen
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.messages.leader_and_isr_request import LeaderAndIsrLiveLeader
-from transport.kafka.messages.stop_replica_request import (
-    StopReplicaPartitionState,
-    StopReplicaTopicState,
-    StopReplicaTopicV1,
-)
+from transport.kafka.messages.stop_replica_request import StopReplicaTopicV1
 from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
 from transport.kafka.messages.update_metadata_request import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
 )
-from transport.kafka.packed_states import packed_metadata, packed_orders
+from transport.kafka.packed_states import packed_metadata, packed_orders, packed_stops
 from transport.kafka.schema import Message
 from transport.messages import (
     LeaderAndIsrRequest,
@@ -123,16 +119,13 @@ def stop_replicas(request: StopReplicaRequest, version: int) -> Iterator[kafka.S
 
 
 def stop_replica(request: StopReplicaRequest) -> kafka.StopReplicaRequest:
-    """Return the StopReplica of a request, from version 3 on."""
-    entries: dict[str, list[StopReplicaPartitionState]] = {}
-    for item in request.partitions:
-        entry = StopReplicaPartitionState(item.partition, item.leader_epoch, item.delete)
-        entries.setdefault(item.topic, []).append(entry)
+    """Return the StopReplica of a request, from version 3 on. Raises CodecError if a row of it cannot be packed."""
+    topics: Any = packed_stops(request.partitions)
     return kafka.StopReplicaRequest(
         controller_id=request.controller_id,
         controller_epoch=request.controller_epoch,
         broker_epoch=request.broker_epoch,
-        topic_states=tuple(StopReplicaTopicState(topic, tuple(of)) for topic, of in entries.items()),
+        topic_states=topics,
     )
 
 
@@ -178,7 +171,8 @@ def stop_replica_answer(answers: Iterable[kafka.StopReplicaResponse]) -> StopRep
 
 
 def _errors(errors: Iterable[StopReplicaPartitionError]) -> list[PartitionError]:
-    return [PartitionError(one.topic_name, one.partition_index, ErrorCode(one.error_code)) for one in errors]
+    outcome = cache(ErrorCode)
+    return [PartitionError(one.topic_name, one.partition_index, outcome(one.error_code)) for one in errors]
 
 
 def _require_accepted(error_code: int) -> None:

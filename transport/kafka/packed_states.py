@@ -1,4 +1,4 @@
-"""Partition states in the bytes of Kafka's LeaderAndIsr and UpdateMetadata.
+"""Partition states in the bytes of Kafka's LeaderAndIsr and UpdateMetadata, and replicas in those of its StopReplica.
 
 A controller may send hundreds of thousands of them at once. So they are not made into entities for the codec, which
 takes ten times as long, but packed here, in those versions that Klamm sends. All of these are flexible (KIP-482).
@@ -13,7 +13,7 @@ from typing import Final
 
 from transport.kafka.codec import Packed
 from transport.kafka.primitives import pack_string, pack_uuid, pack_varint
-from transport.messages import LeaderAndIsrPartition, PartitionState
+from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import SharedRows
 from transport.wire.errors import CodecError
 
@@ -26,6 +26,8 @@ _HEAD: Final = Struct(">iiii")
 _INT: Final = Struct(">i")
 _FLAGS: Final = Struct(">?b")
 _FLAG: Final = Struct(">?")
+_STOP: Final = Struct(">ii?x")
+"""The last byte is that of no tags."""
 
 _ORDERS_HAVE_TOPIC_IDS: Final = 5
 _ORDERS_HAVE_RECOVERY_STATE: Final = 6
@@ -57,6 +59,15 @@ def packed_metadata(states: Sequence[PartitionState], version: int) -> Packed:
         return _packed_metadata(rows, pieces, version)
 
     return states.whole((packed_metadata, version), pack)
+
+
+def packed_stops(stops: Sequence[StopReplicaPartition]) -> Packed:
+    """Return the topics of a StopReplica, from version 3 on. Raises CodecError."""
+    try:
+        rows = stops.pieces(_stop, _stop) if isinstance(stops, SharedRows) else map(_stop, stops)
+        return _topics(_by_topic(stops, rows), has_ids=False)
+    except _FAULTS as error:
+        raise CodecError(f"StopReplica cannot be encoded: {error}") from error
 
 
 def _packed_metadata(states: Sequence[PartitionState], rows: Iterable[bytes], version: int) -> Packed:
@@ -95,13 +106,19 @@ def _metadata(state: PartitionState) -> bytes:
     )
 
 
+def _stop(stop: StopReplicaPartition) -> bytes:
+    return _STOP.pack(stop.partition, stop.leader_epoch, stop.delete)
+
+
 @lru_cache(10_000)
 def _ids(ids: tuple[int, ...]) -> bytes:
     """Return an array of ids. Equal ones are common, and are packed once."""
     return pack_varint(len(ids) + 1) + Struct(f">{len(ids)}i").pack(*ids)
 
 
-def _by_topic(states: Iterable[PartitionState], rows: Iterable[bytes]) -> dict[_Topic, list[bytes]]:
+def _by_topic(
+    states: Iterable[PartitionState | StopReplicaPartition], rows: Iterable[bytes]
+) -> dict[_Topic, list[bytes]]:
     """Return the rows of each topic, which a request names once."""
     topics: dict[_Topic, list[bytes]] = {}
     name = topic_id = None

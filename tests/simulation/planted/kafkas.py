@@ -56,8 +56,8 @@ def stops_delete_nothing(patch: pytest.MonkeyPatch) -> None:
     """Send StopReplica without its request to delete the log."""
     edit(
         patch,
-        "transport.kafka.orders:stop_replica",
-        ("item.leader_epoch, item.delete)", "item.leader_epoch, False)"),
+        "transport.kafka.packed_states:_stop",
+        ("stop.leader_epoch, stop.delete)", "stop.leader_epoch, False)"),
     )
 
 
@@ -65,8 +65,8 @@ def a_deletion_has_no_epoch_of_its_own(patch: pytest.MonkeyPatch) -> None:
     """Send a leader epoch that brokers refuse in place of the one that stands for the deletion of a topic."""
     edit(
         patch,
-        "transport.kafka.orders:stop_replica",
-        ("item.leader_epoch, item.delete)", "max(item.leader_epoch, 0), item.delete)"),
+        "transport.kafka.packed_states:_stop",
+        ("stop.leader_epoch, stop.delete)", "max(stop.leader_epoch, 0), stop.delete)"),
     )
 
 
