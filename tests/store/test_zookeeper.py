@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 import trio
 import trio.testing
+from attrs import define
 from kazoo.client import KazooClient
 from structlog.testing import capture_logs
 
@@ -28,7 +29,9 @@ from tests.store.events import (
     deleted,
 )
 from tests.store.interrupted import interrupted
-from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooHandler, KazooSession
+from transport.store import kazoo_session
+from transport.store.kazoo_handler import KazooHandler
+from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession
 from transport.store.protocol import (
     ConnectionLost,
     Create,
@@ -41,6 +44,7 @@ from transport.store.protocol import (
     StoreEvent,
     StoreUnavailable,
 )
+from transport.store.requests import LastZxid
 from transport.store.zookeeper import open_zookeeper, parse_hosts
 
 # --- where to connect -------------------------------------------------------------------------------------------
@@ -297,9 +301,35 @@ def test_kazoo_waits_for_the_sockets_that_it_names() -> None:
             select([far], [], [], 0)
 
 
+@define
+class _Noted:
+    """A read of nothing that tells when kazoo encodes it."""
+
+    type = LastZxid.type
+    is_encoded: bool = False
+
+    def serialize(self) -> bytes:
+        self.is_encoded = True
+        return LastZxid().serialize()
+
+    def deserialize(self, buffer: bytes, offset: int) -> int:
+        return LastZxid().deserialize(buffer, offset)
+
+
+async def test_a_request_has_left_before_its_sender_goes_on(chroot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kazoo_session, "WRITING_SECONDS", PATIENCE)
+    async with interrupted(chroot) as (session, _):
+        for _ in range(20):
+            request = _Noted()
+            reply = await session.send(request)
+            assert request.is_encoded
+            await reply.wait()
+
+
 def test_kazoo_still_has_what_we_use_of_its_inside() -> None:
     client = KazooClient()
     call, take_watch = client._call, client._connection._read_watch_event  # noqa: SLF001 - as the name says
+    assert list(inspect.signature(client._connection._submit).parameters)[:2] == ["request", "timeout"]  # noqa: SLF001
     assert list(inspect.signature(call).parameters) == ["request", "async_object"]
     assert list(inspect.signature(take_watch).parameters) == ["buffer", "offset"]
 

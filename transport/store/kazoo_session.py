@@ -4,19 +4,16 @@ Kazoo connects, keeps the session alive and reconnects in a thread of its own. R
 arrive in that thread, in the order in which the connection delivers them. They cross into trio by
 `TrioToken.run_sync_soon`, which keeps the order. After the end of trio they are dropped.
 
-This module uses four private parts of kazoo: `KazooClient._call`, to send any request;
-`ConnectionHandler._read_watch_event`, to bypass kazoo's table of watchers, which needs an entry for each path, cannot
-be filled safely from another thread, and is emptied on every disconnect; and `ConnectionHandler._invoke` and
-`_authenticate_with_sasl`, which open the session and authenticate.
+This module uses five private parts of kazoo: `KazooClient._call`, to send any request, and `ConnectionHandler._submit`,
+which writes it to the socket; `ConnectionHandler._read_watch_event`, to bypass kazoo's table of watchers, which needs
+an entry for each path, cannot be filled safely from another thread, and is emptied on every disconnect; and
+`ConnectionHandler._invoke` and `_authenticate_with_sasl`, which open the session and authenticate.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import select
-import socket
-import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -34,12 +31,12 @@ from kazoo.exceptions import (
     UnimplementedError,
     WriterNotClosedException,
 )
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from transport.log import get_logger
+from transport.store.kazoo_handler import HANDSHAKE_SECONDS, KazooHandler, impatient, telling
 from transport.store.listeners import Listeners
 from transport.store.protocol import (
     ConnectionLost,
@@ -56,15 +53,14 @@ from transport.store.reachability import ServerAddress, joined, told_now_and_the
 from transport.store.sasl import authenticate
 from transport.store.security import OPEN, ZooKeeperSecurity
 
-HANDSHAKE_SECONDS: Final = 5.0
-"""The timeout for connecting and for opening the session. A server that is starting leaves some clients unanswered, and
-a host that is down may send nothing at all; kazoo would wait until the session has expired."""
-
 MAX_IN_FLIGHT: Final = 64
 """The limit of requests in flight. Kazoo wakes its thread through a socket that blocks at about 270 wake-ups."""
 
 RECONNECT_SECONDS: Final = 1.0
 """The longest pause between attempts to reconnect; kazoo's default grows to an hour."""
+
+WRITING_SECONDS: Final = 0.005
+"""The longest wait until a request is written to its socket, which takes a fraction of it."""
 
 CLOSE_SECONDS: Final = 2.0
 """The longest wait for the server to confirm the close; without it the session ends at its timeout."""
@@ -81,46 +77,6 @@ _log = get_logger(__name__)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-class KazooHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
-    """Kazoo's threads, with a short timeout for connections.
-
-    A TLS context secures the connections: kazoo's own would trust the system's authorities as well.
-    """
-
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
-        super().__init__()
-        self._tls = tls
-
-    def select(
-        self,
-        readers: Sequence[socket.socket],
-        writers: Sequence[socket.socket],
-        _others: Sequence[socket.socket],
-        timeout: float | None = None,
-    ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
-        """Wait for sockets in one system call; kazoo's own makes five. Raises ValueError for one that is closed."""
-        waiting = select.poll()
-        for each in readers:
-            waiting.register(each, select.POLLIN)
-        for each in writers:
-            waiting.register(each, select.POLLOUT)
-        ready = {number for number, _ in waiting.poll(None if timeout is None else timeout * 1000)}
-        found = [[each for each in sockets if each.fileno() in ready] for sockets in (readers, writers)]
-        return found[0], found[1], []
-
-    def create_connection(
-        self,
-        address: tuple[str, int],
-        hostname: str,
-        timeout: float,
-        **_kazoo_tls: object,
-    ) -> socket.socket:
-        """Connect, with a TLS handshake if there is a context. Raises OSError."""
-        connection = socket.create_connection(address, min(timeout, HANDSHAKE_SECONDS))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection if self._tls is None else self._tls.wrap_socket(connection, server_hostname=hostname)
 
 
 class KazooRequest(Protocol[T_co]):
@@ -194,10 +150,12 @@ class KazooSession:
         )
         self._restarting = threading.Lock()
         self._is_refused = False
+        self._written = threading.Event()
         self._client.add_listener(self._on_state)
         connection = self._client._connection  # noqa: SLF001
         connection._read_watch_event = self._on_watch  # noqa: SLF001
-        connection._invoke = _impatient(connection._invoke)  # noqa: SLF001
+        connection._invoke = impatient(connection._invoke)  # noqa: SLF001
+        connection._submit = telling(connection._submit, self._written)  # noqa: SLF001
         if security.credentials is not None and security.sasl:
             connection.sasl_options = {}
             sasl = partial(authenticate, connection, security.credentials)
@@ -213,7 +171,7 @@ class KazooSession:
             SessionExpired: There is no session.
             StoreUnavailable: There is no session, because our credentials were refused.
         """
-        # Without a wait, so that whatever is done while the request is under way begins after it was sent.
+        # Without another task's turn, so that whatever is done while the request is under way begins after it was sent.
         try:
             self._free.acquire_nowait()
         except trio.WouldBlock:
@@ -223,7 +181,10 @@ class KazooSession:
             raise self._refusal()
         reply: KazooReply[T] = KazooReply(self._land)
         self._under_way[reply] = None
+        self._written.clear()
         self._client._call(request, reply)  # noqa: SLF001
+        # Kazoo's thread waits for the interpreter's lock: without this pause, it would only send when we wait.
+        self._written.wait(WRITING_SECONDS)
         return reply
 
     async def connect(self, timeout: float, *, waits: bool = False) -> None:  # noqa: ASYNC109 - it raises StoreUnavailable
@@ -392,12 +353,3 @@ def _translate(error: Exception) -> StoreError:
     if isinstance(error, UnimplementedError):
         return StoreUnavailable("this ZooKeeper is older than 3.6: upgrade its servers first, one at a time")
     return StoreError(f"ZooKeeper refused a request: {error!r}")
-
-
-def _impatient(invoke: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Wrap the call with which kazoo opens a session, so that it waits at most `HANDSHAKE_SECONDS` for the answer."""
-
-    def invoke_soon(timeout: float, *request: object, **options: object) -> int | None:
-        return invoke(min(timeout, HANDSHAKE_SECONDS), *request, **options)
-
-    return invoke_soon
