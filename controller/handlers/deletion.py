@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Final
 
 from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
@@ -34,6 +34,7 @@ from controller.model.rounds import (
     TellStops,
     attempt,
     change,
+    children,
     descendants,
     immediately,
     read,
@@ -86,20 +87,16 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         return
     for name in names:
         log.info("deleting a topic", topic=name, partitions=len(context.topics[name].znode.partitions))
-    yield from change("delete", [_beginning(context, name) for name in names])
-    told = [
-        Step(tuple(context.partitions([name])), publications=(TellMetadata(None, describe_deletions(context, [name])),))
-        for name in names
-    ]
-    yield from change("delete", told)
+    yield from change("delete", [_beginning(context, names)])
     yield from reassignment_entries.rewrite(context, lambda tp, _: tp.topic in context.deletions)
 
 
-def _beginning(context: ControllerContext, name: str) -> Step:
-    tps = tuple(context.partitions([name]))
+def _beginning(context: ControllerContext, names: Sequence[str]) -> Step:
+    tps = tuple(context.partitions(names))
     begun = [tp for tp in tps if tp in context.partition_phases]
     ending = (PartitionsMoved(begun, phase) for phase in (PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT))
-    return Step(tps, facts=(*ending, DeletionStarted(name)))
+    told = TellMetadata(None, describe_deletions(context, names))
+    return Step(tps, facts=(*ending, *map(DeletionStarted, names)), publications=(told,))
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------
@@ -198,12 +195,15 @@ def topics_deleted(context: ControllerContext, names: Sequence[str]) -> Rounds[l
 
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics whose replicas have all been deleted, and forget the topics."""
+    if not names:
+        return
     # Almost all topics have just the znodes of their partitions. Where others are found, all are listed.
     left = yield from _remove(context, partial(_expected, context), names)
     yield from until_none_is_left("remove", left, partial(_remove, context, _listed))
     gone = [name for name in names if name not in context.deletions]
     # The reassignment znodes are removed last. If a failover leaves them behind, the next controller removes them.
-    yield from reassignment_znodes.settle(context, gone)
+    moved = yield from children(paths.REASSIGNMENTS)
+    yield from reassignment_znodes.settle(context, [name for name in gone if name in moved])
     for name in gone:
         log.info("a topic is deleted", topic=name)
     for name in [name for name in names if name in context.deletions]:
@@ -230,51 +230,63 @@ def _listed(names: Sequence[str]) -> Rounds[list[list[str] | None]]:
 
 
 def _remove(context: ControllerContext, find: Below, names: Sequence[str]) -> Rounds[list[str]]:
-    """Remove the znodes below topics, then the topics that are empty; return the topics to retry.
+    """Remove topics and all that is below them; return those to retry: below them is something else than `find` finds.
 
     A topic stays if an ACL keeps us from one of its znodes.
     """
-    left, closed = yield from _remove_below(context, find, names)
-    refused = yield from _remove_topics(context, [name for name in names if name not in (*left, *closed)])
-    return [*left, *refused]
+    found = yield from read(path(name) for name in names for path in _OWN)
+    own = {name: found[i : i + len(_OWN)] for i, name in zip(count(step=len(_OWN)), names)}
+    ours = [name for name in names if _is_ours(context, name, own[name][0])]
+    below = dict(zip(ours, (yield from find(ours)), strict=True))
+    steps: dict[str, list[Step]] = {}
 
+    def removals(names: Sequence[str]) -> list[Step]:
+        steps.update((name, _removals(context, name, own[name], below.get(name))) for name in names)
+        return [step for name in names for step in steps[name]]
 
-def _remove_below(context: ControllerContext, find: Below, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
-    """Remove the znodes below topics, children first.
-
-    Return the topics to retry because their znodes are others than `find` finds, and those where an ACL keeps us from
-    one. A topic may have more znodes than fit into a multi. Its marker stays until the end, so that the next controller
-    can continue.
-    """
-    znodes = yield from read(paths.topic(name) for name in names)
-    ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
-    below = yield from find(ours)
     # Children that we may not list cannot be removed: the topic stays, and `complete` logs it.
-    closed = {name for name, under in zip(ours, below, strict=True) if under is None}
-    steps = {
-        name: _removals(context, name, under) for name, under in zip(ours, below, strict=True) if under is not None
-    }
-    outcome = yield from attempt("remove", [step for of_topic in steps.values() for step in of_topic])
+    open_ = [name for name in names if below.get(name, ()) is not None]
+    outcome = yield from attempt("remove", (), [partial(removals, some) for some in _in_requests(context, open_)])
     refused, rejected = set(outcome.refused), set(outcome.rejected)
-    closed.update(name for name, of_topic in steps.items() if not rejected.isdisjoint(of_topic))
-    left = [name for name, of_topic in steps.items() if name not in closed and not refused.isdisjoint(of_topic)]
-    return left, closed
+    left = [name for name in open_ if steps[name][-1] in refused]
+    return [name for name in left if rejected.isdisjoint(steps[name])]
 
 
-def _removals(context: ControllerContext, name: str, doomed: Sequence[str]) -> list[Step]:
-    """Return the steps that delete the znodes below a topic, REMOVED_AT_ONCE to a step.
+_OWN: Final = paths.topic, paths.topic_config, paths.delete_topic
+"""The paths of a topic's own znodes, which go in one multi."""
+
+
+def _in_requests(context: ControllerContext, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield parts of topics that fill about two requests each: the next are prepared while the store writes these."""
+    while names:
+        some, names = _cut(context, names, 1)
+        yield some
+
+
+def _removals(
+    context: ControllerContext, name: str, own: Sequence[Znode | None], below: Sequence[str] | None
+) -> list[Step]:
+    """Return the steps that delete a topic and what is below it, REMOVED_AT_ONCE to a step; None if it is not ours.
 
     The parent of the partitions is deleted only with the topic. A topic created meanwhile by another process under the
-    same name has no such parent yet, so checking for it tells the two apart: their versions may be equal.
+    same name has no such parent yet, so checking for it tells the two apart: their versions may be equal. Such a topic
+    keeps its znodes and its settings.
     """
+    topic, config, marker = own
     parent = paths.topic_partitions(name)
-    unchanged = [Check(parent, ANY_VERSION)] if parent in doomed else []
-    deletes = [Delete(path) for path in doomed if path != parent]
-    most = context.config.request_limits.chunk
-    chunks = plan_chunks(
-        [[delete] for delete in deletes], max_ops=REMOVED_AT_ONCE, max_bytes=most - weight_of(unchanged)
-    )
-    return [Step(writes=(*unchanged, *(deletes[i] for i in chunk))) for chunk in chunks]
+    has_parent = below is not None and parent in below
+    last: list[Op] = [Delete(parent)] if has_parent else []
+    if below is not None and topic is not None:
+        last.append(Delete(paths.topic(name), topic.stat.version))
+        last += [Delete(paths.topic_config(name))] if config is not None else []
+    last += [Delete(paths.delete_topic(name))] if marker is not None else []
+    unchanged = [Check(parent, ANY_VERSION)] if has_parent else []
+    deletes = [Delete(path) for path in below or () if path != parent]
+    most = context.config.request_limits.chunk - weight_of((*unchanged, *last))
+    chunks = plan_chunks([[delete] for delete in deletes], max_ops=REMOVED_AT_ONCE, max_bytes=most)
+    *before, rest = [[deletes[i] for i in chunk] for chunk in chunks] or [[]]
+    steps = [Step(writes=(*unchanged, *some)) for some in before]
+    return [*steps, Step(writes=(*rest, *last), facts=(TopicGone(name),))]
 
 
 def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool:
@@ -286,23 +298,3 @@ def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool
     except formats.UndecodableZnode:
         # Nobody creates a topic with a damaged znode, so it belongs to the old one.
         return True
-
-
-def _remove_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Remove topics with nothing below them, each with its settings and marker in one step; return those refused."""
-    topics = yield from read(paths.topic(name) for name in names)
-    kinds = (paths.topic_partitions, paths.topic_config, paths.delete_topic)
-    others = yield from read(kind(name) for name in names for kind in kinds)
-    steps = {}
-    for i, (name, znode) in enumerate(zip(names, topics, strict=True)):
-        partitions, config, marker = others[3 * i : 3 * i + 3]
-        writes: list[Op] = []
-        # A new topic that another process created under this name keeps its znodes and its settings.
-        if znode is not None and _is_ours(context, name, znode):
-            writes += [Delete(paths.topic_partitions(name))] if partitions is not None else []
-            writes += [Delete(paths.topic(name), znode.stat.version)]
-            writes += [Delete(paths.topic_config(name))] if config is not None else []
-        writes += [Delete(paths.delete_topic(name))] if marker is not None else []
-        steps[name] = Step(writes=tuple(writes), facts=(TopicGone(name),))
-    refused = yield from change("remove", list(steps.values()))
-    return [name for name, step in steps.items() if step in refused]
