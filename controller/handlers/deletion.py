@@ -75,7 +75,7 @@ def topic_deletion(context: ControllerContext) -> Rounds[list[str]]:
 
 def _cut(context: ControllerContext, names: Sequence[str], requests: int) -> tuple[list[str], list[str]]:
     """Split topics into those for one event, whose partitions would fill a few requests, and the others."""
-    most = requests * context.config.request_limits.operations
+    most = context.config.request_limits.operations_in(requests)
     sizes = accumulate(len(context.topics[name].znode.partitions) for name in names)
     first = max(1, sum(size <= most for size in sizes))
     return list(names[:first]), list(names[first:])

@@ -118,7 +118,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.AutoPreferredReplicaLeaderElection: _taking(leader_rebalance.rebalance),
     events.OvertakenLeader: _taking(leader_epochs.thaw_overtaken, "tp", "leadership"),
     events.PartitionReassignmentIsrChange: lambda context, event, _host: reassignments.finish_ready(
-        context, event.caught_up.take(REQUESTS_PER_EVENT * context.config.request_limits.operations)
+        context, event.caught_up.take(context.config.request_limits.operations_in(REQUESTS_PER_EVENT))
     ),
     events.ReassignmentProgress: _reading(moves_of),
     events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),

@@ -1,8 +1,8 @@
-"""Requests that only read: answered in their turn or, while leaders change for long, from what has been applied so far.
+"""Requests that only read: answered in their turn or, while that takes long, from what has been applied so far.
 
 An answer waits for the events before it, so whoever has changed something sees it. But a broker that leads thousands of
-partitions may be lost, and nobody who looks at the cluster should have to wait for all of its elections. Whatever
-decides keeps its turn.
+partitions may be lost, or thousands of topics deleted, and nobody who looks at the cluster should have to wait for all
+of that. Whatever decides keeps its turn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from itertools import chain
 from typing import Final
 
-import trio
 from attrs import frozen
 from msgspec.structs import replace
 
@@ -20,15 +19,13 @@ from controller.handlers.reassignment_views import list_reassignments
 from controller.model.reassignment import UNIDENTIFIED
 from controller.node import dispatch
 from controller.node.office import Office
+from controller.node.waiting_requests import Early
 from transport import messages
 from transport.errors import ApiError
 from transport.host import Host
 from transport.log import get_logger
 
 log = get_logger(__name__)
-
-PATIENCE_SECONDS: Final = 0.1
-"""The time after which a read is no longer held up by events."""
 
 DESCRIBED_AT_ONCE: Final = 250
 """The number of moves that are described in one turn: it takes a few milliseconds."""
@@ -42,55 +39,48 @@ READS: Final = (
 )
 
 
-OF_LEADERS: Final = frozenset(
+READABLE_EVENTS: Final = frozenset(
     {
         "AutoPreferredReplicaLeaderElection",
         "BrokerChange",
         "ControlledShutdown",
         "ElectLeaders",
+        "ReplicasDeleted",
+        "TopicsDeleted",
     }
 )
-"""The events that change leaders, and end moves one by one: what they have done so far explains itself. Others pass
-through states that nobody has asked for: a topic that is deleted first loses its moves."""
-
-
-class _NotYet(Exception):
-    """A request has to wait for its turn."""
+"""The events that change leaders, and end moves one by one, and those by which topics go that are being deleted: what
+they have done so far explains itself. Others pass through states that nobody has asked for."""
 
 
 @frozen
 class Reads:
-    """Answers requests; `in_turn` does so through the event queue."""
+    """Answers requests; `in_turn` does so through the event queue, unless what it is given can do so before."""
 
-    in_turn: Callable[[messages.Request[object]], Awaitable[object]]
+    in_turn: Callable[[messages.Request[object], Early | None], Awaitable[object]]
     office: Callable[[], Office | None]
     host: Host
 
     async def answer(self, request: messages.Request[object]) -> object:
         """Answer a request. Raises ApiError."""
-        if isinstance(request, READS):
-            with trio.move_on_after(PATIENCE_SECONDS):
-                return await self.in_turn(request)
-            try:
-                return await self._from_what_is_applied(request)
-            except ApiError:
-                raise
-            except _NotYet:
-                pass
-            except Exception as fault:  # noqa: BLE001  in its turn, it finds the store or the context in order again
-                log.info("a request waits for its turn", request=type(request).__name__, fault=str(fault))
-        return await self.in_turn(request)
+        return await self.in_turn(request, self._from_what_is_applied if isinstance(request, READS) else None)
 
-    async def _from_what_is_applied(self, request: messages.Request[object]) -> object:
+    async def _from_what_is_applied(self, request: messages.Request[object]) -> object | None:
         """Answer a request between two chunks of an event: all that the store has is applied then."""
         office = self.office()
-        if office is None:
-            raise _NotYet
+        if office is None or not _is_readable(office):
+            return None
         async with office.runner.turn:
             if not _is_readable(office):
-                raise _NotYet
-            rounds = dispatch.rounds_for(office.context, RequestEvent(request), self.host)
-            return await office.runner.observe(rounds)
+                return None
+            try:
+                rounds = dispatch.rounds_for(office.context, RequestEvent(request), self.host)
+                return await office.runner.observe(rounds)
+            except ApiError as refusal:
+                return refusal
+            except Exception as fault:  # noqa: BLE001  in its turn, it finds the store or the context in order again
+                log.debug("a request waits for its turn", request=type(request).__name__, fault=str(fault))
+                return None
 
     async def describe_moves(
         self, request: messages.DescribeReassignmentsRequest
@@ -111,5 +101,5 @@ class Reads:
 
 def _is_readable(office: Office) -> bool:
     """Return whether all that is known may be shown: a move that has just begun has no identity yet."""
-    is_explained = office.is_loaded and office.runner.event in OF_LEADERS
+    is_explained = office.is_loaded and office.runner.event in READABLE_EVENTS
     return is_explained and UNIDENTIFIED not in office.context.reassigning.values()

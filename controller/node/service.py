@@ -177,7 +177,7 @@ class ControllerService:
     async def answer(self, request: messages.Request[object]) -> object:
         """Answer a request (see `Reads`). Raises ApiError (see `WaitingRequests`)."""
         if isinstance(request, messages.AlterPartitionReassignmentsRequest):
-            most = REQUESTS_PER_EVENT * self.config.request_limits.operations
+            most = self.config.request_limits.operations_in(REQUESTS_PER_EVENT)
             return await in_parts(self._requests.answer, request, most)
         return await self._reads.answer(request)
 

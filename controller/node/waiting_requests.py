@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -26,6 +26,13 @@ Applies separately to requests of brokers and to all others.
 """
 
 
+PATIENCE_SECONDS: Final = 0.1
+"""The time after which a read is no longer held up by events, and after which it is tried again."""
+
+Early = Callable[[Request[object]], Awaitable[object | None]]
+"""Answers a request before its turn; returns None if that is not possible now."""
+
+
 @define
 class WaitingRequests:
     """The requests not answered yet. A request leaves the queue when its caller no longer waits for the answer.
@@ -40,8 +47,8 @@ class WaitingRequests:
     _entries: Counter[bool] = field(factory=Counter, init=False)
     """The number of entries listed by waiting requests, under the same keys."""
 
-    async def answer(self, request: Request[object]) -> object:
-        """Answer a request through the queue.
+    async def answer(self, request: Request[object], early: Early | None = None) -> object:
+        """Answer a request through the queue; one that waits for long keeps its place while `early` is tried.
 
         Raises ApiError: retriable if too many wait or the queue moves too slowly, INVALID_REQUEST for a waiting time
         out of range.
@@ -52,7 +59,7 @@ class WaitingRequests:
                 raise not_controller()
             try:
                 with trio.move_on_after(seconds):
-                    return await event.reply.wait()
+                    return await _first_answer(event, early)
                 # The queue may have answered at the last moment, so wait for whichever reply was set first.
                 event.reply.set(admission.too_late())
                 return await event.reply.wait()
@@ -75,3 +82,14 @@ class WaitingRequests:
         finally:
             self._counts[kind] -= 1
             self._entries[kind] -= listed
+
+
+async def _first_answer(event: RequestEvent, early: Early | None) -> object:
+    """Return the answer of the queue, or that of `early` if it comes first. Raises ApiError."""
+    while early is not None:
+        with trio.move_on_after(PATIENCE_SECONDS):
+            return await event.reply.wait()
+        answer = await early(event.request)
+        if answer is not None:
+            event.reply.set(answer)
+    return await event.reply.wait()

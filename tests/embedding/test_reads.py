@@ -6,16 +6,17 @@ from typing import cast
 
 import pytest
 import trio
-from attrs import frozen
 from trio.testing import MockClock
 
-from controller.events import PartitionModifications
+from actors import EventQueue
+from controller.events import ControllerEvent, PartitionModifications, ReassignmentProgress, RequestEvent
 from controller.model.facts import LeadershipWritten, TopicWritten
 from controller.node import dispatch, reads
 from controller.node.office import Office
-from controller.node.reads import DESCRIBED_AT_ONCE, PATIENCE_SECONDS, Reads
+from controller.node.reads import DESCRIBED_AT_ONCE, Reads
 from controller.node.round_runner import RoundRunner
 from controller.node.service import ControllerService
+from controller.node.waiting_requests import PATIENCE_SECONDS, WaitingRequests
 from tests.controller.conftest import HOST, TP, Bench, bench, clock
 from tests.kit.service import Controllers, hang, until
 from transport.errors import ApiError, ErrorCode
@@ -38,18 +39,21 @@ __all__ = ["bench", "clock"]  # fixtures
 READS = (DescribeClusterRequest(), DescribeReassignmentsRequest(), ListReassignmentsRequest(), MetadataRequest())
 
 
-@frozen
-class Turns:
-    """A queue in which something takes forever, and an office."""
+@pytest.fixture
+def queue() -> EventQueue[ControllerEvent]:
+    """Return a queue that is held, until a test runs it, and in which everything but requests takes forever."""
+    return EventQueue(answer_in_turn)
 
-    office: Office
 
-    async def wait(self, request: Request[object]) -> object:  # noqa: ARG002
+async def answer_in_turn(event: ControllerEvent) -> None:
+    if not isinstance(event, RequestEvent):
         await trio.sleep_forever()
+    else:
+        event.reply.set("in its turn")
 
 
 @pytest.fixture
-def busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Reads:
+def busy(bench: Bench, queue: EventQueue[ControllerEvent], monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Return the answers of an office whose queue is held by the loss of a broker."""
     monkeypatch.setattr(RoundRunner, "event", "BrokerChange")
 
@@ -58,8 +62,8 @@ def busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Reads:
         context = bench.context
         runner = bench.runner
 
-    turns = Turns(cast("Office", OfBench()))
-    return Reads(turns.wait, lambda: turns.office, HOST)
+    office = cast("Office", OfBench())
+    return Reads(WaitingRequests(queue).answer, lambda: office, HOST)
 
 
 async def require_waiting(busy: Reads, request: Request[object]) -> None:
@@ -105,7 +109,62 @@ async def test_a_move_that_has_no_identity_yet_is_not_shown(
     await bench.start((1, 2, 3))
     assignment = ReplicaAssignment((4, 1, 2, 3), (4,), (3,))
     bench.context.apply(TopicWritten("orders", TopicZnode({0: assignment}, "id"), 1))
-    await require_waiting(busy, ListReassignmentsRequest())
+    await require_waiting(busy, ListReassignmentsRequest(timeout_ms=1_000_000))
+
+
+@pytest.mark.parametrize("event", ["ReplicasDeleted", "TopicsDeleted"])
+async def test_topics_may_be_seen_as_they_go(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    monkeypatch.setattr(RoundRunner, "event", event)
+    with trio.fail_after(10):
+        assert isinstance(await busy.answer(MetadataRequest()), MetadataResponse)
+
+
+async def test_a_read_keeps_its_place_while_small_events_follow_one_another(
+    bench: Bench,
+    busy: Reads,
+    queue: EventQueue[ControllerEvent],
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery,
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
+    answers: list[object] = []
+
+    async def read() -> None:
+        answers.append(await busy.answer(MetadataRequest()))
+
+    nursery.start_soon(read)
+    await trio.sleep(PATIENCE_SECONDS / 2)
+    queue.tell(ReassignmentProgress(), later=True)
+    await trio.sleep(10 * PATIENCE_SECONDS)
+    nursery.start_soon(queue.run)
+    await trio.sleep(PATIENCE_SECONDS)
+    assert answers == ["in its turn"]
+
+
+async def test_a_read_is_tried_again_until_what_is_known_may_be_shown(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
+    answers: list[object] = []
+
+    async def read() -> None:
+        answers.append(await busy.answer(MetadataRequest()))
+
+    nursery.start_soon(read)
+    await trio.sleep(10 * PATIENCE_SECONDS)
+    assert answers == []
+    monkeypatch.setattr(RoundRunner, "event", "TopicsDeleted")
+    await trio.sleep(2 * PATIENCE_SECONDS)
+    assert [type(answer) for answer in answers] == [MetadataResponse]
 
 
 async def test_a_deletion_is_not_seen_halfway(
@@ -114,7 +173,7 @@ async def test_a_deletion_is_not_seen_halfway(
     del autojump_clock
     await bench.start((1, 2, 3))
     monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
-    await require_waiting(busy, ListReassignmentsRequest())
+    await require_waiting(busy, ListReassignmentsRequest(timeout_ms=1_000_000))
 
 
 async def test_what_cannot_be_answered_at_once_waits_for_its_turn(
@@ -139,7 +198,7 @@ async def test_moves_are_described_a_few_at_a_time(bench: Bench, monkeypatch: py
         await bench.move(tp, (4, 1, 2))
     sizes = []
 
-    async def in_turn(request: Request[object]) -> object:
+    async def in_turn(request: Request[object], _early: object) -> object:
         assert isinstance(request, DescribeReassignmentsRequest)
         sizes.append(None if request.reassignments is None else len(request.reassignments))
         return await bench.ask(request, DescribeReassignmentsResponse)
@@ -157,7 +216,7 @@ async def test_a_service_whose_event_hangs_tells_what_it_knows(
 ) -> None:
     service: ControllerService = await controllers.start_active()
     await until(lambda: service.readiness().is_ready and service.is_idle)
-    monkeypatch.setattr(reads, "OF_LEADERS", {"PartitionModifications"})
+    monkeypatch.setattr(reads, "READABLE_EVENTS", {"PartitionModifications"})
     await hang(service, monkeypatch, PartitionModifications("orders"))
     with trio.fail_after(10):
         assert isinstance(await service.answer(MetadataRequest()), MetadataResponse)

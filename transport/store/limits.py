@@ -28,6 +28,10 @@ class RequestLimits:
     operations: int = 500
     """The most operations in a request made of several groups."""
 
+    def operations_in(self, requests: int) -> int:
+        """Return the most operations that so many such requests have room for."""
+        return requests * self.operations
+
     @property
     def request(self) -> int:
         """The largest request; the rest is for its envelope and for the chroot in each path."""
