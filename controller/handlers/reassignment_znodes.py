@@ -32,7 +32,7 @@ def writes_with(
     context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
 ) -> list[Op]:
     """Return the writes for the multi that gives partitions of a topic these assignments."""
-    moving = [tp for tp in context.partitions([name]) if tp in context.reassigning]
+    moving = sum(map(context.reassigning.__contains__, context.partitions([name])))
     begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in context.reassigning]
     ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in context.reassigning]
     creates: list[Op] = [
@@ -43,7 +43,7 @@ def writes_with(
     # The first move of a topic creates the parent, and the last one deletes it.
     if begun and not moving:
         return [Create(paths.topic_reassignments(name)), *creates]
-    if ended and not begun and len(ended) == len(moving):
+    if ended and not begun and len(ended) == moving:
         return [*deletes, Delete(paths.topic_reassignments(name))]
     return [*creates, *deletes]
 

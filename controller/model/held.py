@@ -52,10 +52,14 @@ class HeldPartitions:
             for broker_id in brokers:
                 gone[broker_id].append(tp)
         for broker_id, of_broker in gone.items():
-            held = self._of(broker_id)
-            held.gone.update(dict.fromkeys(of_broker))
-            if 2 * len(held.gone) > len(held.tps):
-                held.take_out()
+            self.remove(broker_id, of_broker)
+
+    def remove(self, broker_id: int, tps: Iterable[TopicPartition]) -> None:
+        """Remove partitions that the broker holds."""
+        held = self._of(broker_id)
+        held.gone.update(dict.fromkeys(tps))
+        if 2 * len(held.gone) > len(held.tps):
+            held.take_out()
 
     def on(self, broker_id: int) -> list[TopicPartition]:
         """Return the partitions of a broker; the list may change later."""

@@ -172,13 +172,13 @@ def encode_topic(topic: TopicZnode) -> bytes:
     assignments = topic.partitions
     value: dict[str, Any] = {
         "version": 3,
-        "partitions": {str(p): a.replicas for p, a in assignments.items()},
-        "adding_replicas": {str(p): a.adding_replicas for p, a in assignments.items() if a.adding_replicas},
-        "removing_replicas": {str(p): a.removing_replicas for p, a in assignments.items() if a.removing_replicas},
+        "partitions": {p: a.replicas for p, a in assignments.items()},
+        "adding_replicas": {p: a.adding_replicas for p, a in assignments.items() if a.adding_replicas},
+        "removing_replicas": {p: a.removing_replicas for p, a in assignments.items() if a.removing_replicas},
     }
     if topic.topic_id is not None:
         value["topic_id"] = topic.topic_id
-    return orjson.dumps(value | dict(topic.unknown))
+    return orjson.dumps(value | dict(topic.unknown), option=orjson.OPT_NON_STR_KEYS)
 
 
 def decode_topic(name: str, data: bytes) -> TopicZnode:
