@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from controller.handlers import leader_epochs
-from controller.handlers.leadership import leadership_step, refresh
+from controller.handlers.leadership import refresh
+from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
+from controller.model.elections import Choice
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
@@ -23,7 +25,8 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     before = leader_epochs.states_before(context, request)
     verdicts = {item.tp: _judge(context, request, item) for item in request.partitions}
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
-    outcome = yield from attempt("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
+    choices = [Choice(new.leader, new.isr) for new in wanted.values()]
+    outcome = yield from attempt("ISR", LeadershipSteps(context, tuple(wanted), list(wanted.values()), choices))
     stale = [tp for step in outcome.refused for tp in step.subjects]
     yield from refresh(context, stale)
     # Others changed these partitions in the store: the leader learns the new state below, and asks again.
@@ -34,11 +37,6 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     response = _response(context, verdicts, errors)
     yield from leader_epochs.thaw(context, request.broker_id, before, errors)
     return response
-
-
-def _step(context: ControllerContext, tp: TopicPartition, new: LeaderAndIsr) -> Step:
-    metadata = TellMetadata(None, (context.describe(tp, leadership=new),))
-    return leadership_step(tp, new, (metadata,))
 
 
 def _refused(context: ControllerContext, errors: Mapping[TopicPartition, ErrorCode]) -> list[TopicPartition]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from controller.handlers import leadership, reassignments
 from controller.model import choosing, elections
 from controller.model.context import ControllerContext
+from controller.model.elections import Choice
 from controller.model.rounds import Rounds, Step, change, read
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.log import get_logger
@@ -172,23 +173,21 @@ def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[Topi
         is_refused = _order_fault(context, tp, orders[tp]) is not None
         return context.assignment(tp) if is_refused else ReplicaAssignment(orders[tp])
 
-    yield from reassignments.write_assignments(context, "order", list(new), wanted, _first_leads)
+    yield from reassignments.write_assignments(context, "order", new, wanted, orders.get, _first_leads)
     # A concurrent write may have prevented the new order.
     left = {tp: order for tp, order in new.items() if context.assignment(tp).replicas != order}
     faults |= {tp: _order_fault(context, tp, order) or _lost(tp) for tp, order in left.items()}
     return {tp: PartitionError(*tp, *faults.get(tp, ())) for tp in orders if tp in faults or tp in new}
 
 
-def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
+def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Choice:
     """Return the election to commit in the multi with a new order, even if the first replica leads already.
 
     Brokers accept a new order only with a new leader epoch.
     """
-    among = choosing.candidate(context, tp, new.replicas)
-    choice = elections.preferred(among)
-    assert choice is not None, "orders with another fault were left out"
-    won = elections.led_by(choice, among.leadership, context.epoch)
-    return [leadership.leadership_step(tp, won, leadership.tell(context, tp, won, choice.recipients, assignment=new))]
+    choice = elections.preferred(choosing.candidate(context, tp, new.replicas))
+    assert choice is not None, "orders whose first replica cannot lead were refused"
+    return choice
 
 
 def _order_fault(context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]) -> Fault | None:

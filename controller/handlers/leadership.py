@@ -25,7 +25,6 @@ from controller.model.rounds import (
     Step,
     TellLeaderAndIsr,
     TellMetadata,
-    TellStopReplica,
     attempt,
     change,
     read,
@@ -33,13 +32,11 @@ from controller.model.rounds import (
 )
 from controller.model.state_machines import PartitionPhase
 from transport.log import get_logger
-from transport.messages import StopReplicaPartition
 from transport.metadata import (
     INITIAL_LEADER_EPOCH,
     NEVER_LED,
     NO_LEADER,
     LeaderAndIsr,
-    ReplicaAssignment,
     TopicPartition,
 )
 from transport.store import formats, paths
@@ -162,10 +159,9 @@ def tell(
     recipients: Sequence[int],
     *,
     new: Sequence[int] = (),
-    assignment: ReplicaAssignment | None = None,
 ) -> tuple[Publication, ...]:
     """Return LeaderAndIsr for `recipients`, with isNew for those in `new`, and the metadata for every broker."""
-    state = context.describe(tp, leadership=leadership, assignment=assignment)
+    state = context.describe(tp, leadership=leadership)
     known = tuple([r for r in recipients if r not in new])
     told: list[Publication] = [TellMetadata(None, (state,))]
     if new:
@@ -173,15 +169,6 @@ def tell(
     if known:
         told.insert(0, TellLeaderAndIsr(known, state))
     return tuple(told)
-
-
-def stop_replicas(
-    context: ControllerContext, tp: TopicPartition, replicas: Sequence[int], leadership: LeaderAndIsr, *, delete: bool
-) -> TellStopReplica:
-    """Return StopReplica for `replicas` under the leader epoch of `leadership`."""
-    epoch = leadership.leader_epoch
-    partition = StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, epoch, delete)
-    return TellStopReplica(tuple(replicas), partition)
 
 
 # --- first leaders ----------------------------------------------------------------------------------------------
@@ -228,7 +215,7 @@ def _creations(
         parent = (Create(paths.partition(tp)),) if has_no_parent.get(tp, True) else ()
         groups.append((*parent, Create(path, data)))
     choices, leaderships = [choice for choice, _, _ in firsts], [leadership for _, leadership, _ in firsts]
-    return LeadershipSteps(context, tps, leaderships, choices, groups, are_new=True)
+    return LeadershipSteps(context, tps, leaderships, choices, groups)
 
 
 def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -322,7 +309,7 @@ def write_choices(
         for tp, choice in zip(pending, choices, strict=True):
             if choice is None or choice.is_unclean or choice.leader == NO_LEADER:
                 _log_election(context, tp, choice)
-        return _steps(context, pending, choices)
+        return steps_of(context, pending, choices)
 
     yield from write_leadership(context, name, tps, decide)
 
@@ -338,7 +325,7 @@ def _log_election(context: ControllerContext, tp: TopicPartition, choice: electi
         log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
 
 
-def _steps(
+def steps_of(
     context: ControllerContext, tps: Sequence[TopicPartition], choices: Sequence[elections.Choice | None]
 ) -> LeadershipSteps:
     """Return the steps that put choices into effect; a partition without one is left unchanged."""

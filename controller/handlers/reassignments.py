@@ -19,8 +19,8 @@ the leader epoch again (A1), so that AR starts to follow.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -28,22 +28,16 @@ from typing import Final
 from attrs import evolve
 
 from controller.handlers import reassignment_entries, reassignment_znodes, strays
-from controller.handlers.leadership import (
-    initialise,
-    leadership_step,
-    read_again,
-    refresh,
-    stop_replicas,
-    tell,
-    write_choices,
-    write_leadership,
-)
+from controller.handlers.leadership import initialise, read_again, refresh, steps_of, write_choices
 from controller.handlers.topics import refresh_topics
 from controller.model import choosing, elections
+from controller.model.alike import decide_all
+from controller.model.assignments import AssignmentSteps, Change, TopicWrite
 from controller.model.context import ControllerContext
-from controller.model.facts import ReplicaMoved, TopicWritten
+from controller.model.elections import Choice
+from controller.model.facts import TopicWritten
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.model.rounds import Rounds, Step, attempt, until_none_is_left
+from controller.model.rounds import Rounds, attempt, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
@@ -58,8 +52,8 @@ MAX_PARTITIONS: Final = 500
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
-Alongside = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Sequence[Step]]
-"""Returns the steps to commit in the same multi as a partition's new assignment."""
+Choose = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Choice]
+"""Returns how a partition is led under a new assignment, to be committed in the same multi."""
 
 
 def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
@@ -72,7 +66,8 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
             return current
         return _in_safety(context, tp, reassign_to(current, targets[tp]))
 
-    yield from write_assignments(context, "U1", list(targets), wanted)
+    kinds = {tp: (target, context.min_isr(tp.topic)) for tp, target in targets.items()}
+    yield from write_assignments(context, "U1", targets, wanted, kinds.get)
     yield from reassignment_znodes.identify(context, targets)
     yield from _initialise(context, targets)
     yield from finish_ready(context, targets)
@@ -85,8 +80,12 @@ def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
     led = yield from read_again(context, tps)
     ready = dict.fromkeys(tp for tp in led if may_finish(context, tp))
     behind = [tp for tp in led if tp in context.reassigning and tp not in ready]
-    yield from write_leadership(
-        context, "A1", behind, lambda pending: [leads(context, tp, context.assignment(tp)) for tp in pending]
+    yield from write_choices(
+        context,
+        "A1",
+        behind,
+        lambda tp: leads(context, tp, context.assignment(tp)),
+        lambda pending: [context.assignment(tp) for tp in pending],
     )
     yield from finish(context, list(ready))
 
@@ -105,8 +104,8 @@ def may_finish(context: ControllerContext, tp: TopicPartition) -> bool:
 # --- topic znodes: U1 and B6 ------------------------------------------------------------------------------------
 
 
-def leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Step:
-    """Return the step that gives a partition the next leader epoch under an assignment, perhaps a new one.
+def leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Choice:
+    """Return the choice by which a partition is led under an assignment, perhaps a new one, in the next leader epoch.
 
     Replicas that are not assigned any more leave the ISR and are deleted, under an epoch that is new to them, so that
     they accept the order (KAFKA-13972). One of them that leads is replaced by a replica that stays (KAFKA-14808).
@@ -115,99 +114,107 @@ def leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     stays = current.leader in new.replicas
     leader = current.leader if stays else next(iter(_surviving(context, tp, new)), NO_LEADER)
     isr = tuple(r for r in current.isr if r in new.replicas)
-    leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
-    told = tell(context, tp, leadership, new.replicas, new=beginners(new, isr), assignment=new)
-    dropped = _dropped(context, tp, new)
-    stop = (stop_replicas(context, tp, dropped, leadership, delete=True),) if dropped else ()
-    return leadership_step(tp, leadership, (*told, *stop))
+    first = beginners(new, isr)
+    others = tuple(r for r in new.replicas if r not in first)
+    dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
+    return Choice(leader, isr, others, first, stopped=dropped, deletes=True)
 
 
-def _dropped(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
-    return tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
-
-
-def _accompany(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
-    """Return the steps that accompany a new assignment: the leadership, what is to be deleted and what is not."""
+def _change(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, choose: Choose) -> Change:
+    """Return what becomes of a partition with a new assignment."""
     before = context.assignment(tp).replicas
+    added = tuple(r for r in new.replicas if r not in before)
     phases = {r: context.replica_phases.get((tp, r)) for r in new.replicas}
-    moved = [ReplicaMoved((tp, r), ReplicaPhase.NEW) for r, phase in phases.items() if phase is None]
-    if not new.is_being_reassigned:
-        begun = [r for r, phase in phases.items() if phase in (None, ReplicaPhase.NEW)]
-        moved += [ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in begun]
-    steps = [strays.take_back(context, tp, [r for r in new.replicas if r not in before]), Step(facts=tuple(moved))]
-    if tp in context.leadership:
-        steps += [strays.leave(context, tp, _dropped(context, tp, new)), leads(context, tp, new)]
-    return steps
+    first = tuple(r for r, phase in phases.items() if phase is None)
+    begun = tuple(r for r, phase in phases.items() if phase in (None, ReplicaPhase.NEW))
+    choice = choose(context, tp, new) if tp in context.leadership else None
+    return Change(new, choice, added, first, () if new.is_being_reassigned else begun)
 
 
 def write_assignments(
     context: ControllerContext,
     name: str,
-    tps: Sequence[TopicPartition],
+    tps: Iterable[TopicPartition],
     wanted: Callable[[TopicPartition], ReplicaAssignment],
-    alongside: Alongside = _accompany,
+    kind: Callable[[TopicPartition], Hashable] = lambda _: None,
+    choose: Choose = leads,
 ) -> Rounds[None]:
     """Write the assignments that differ, up to MAX_PARTITIONS of a topic at a time, or fewer if its znode is large.
 
-    A znode changed by a concurrent write is read again and the write retried. A topic that has been deleted, or whose
-    znodes cannot be decoded or written, is left unchanged. If the state of one partition cannot be written, those that
-    were to be written with it are written one by one.
+    What is `wanted` follows from a partition's assignment, its leadership, the live brokers and its `kind`, and so does
+    how it is led then. A znode changed by a concurrent write is read again and the write retried. A topic that has been
+    deleted, or whose znodes cannot be decoded or written, is left unchanged. If the state of one partition cannot be
+    written, those that were to be written with it are written one by one.
     """
     apart = set[str]()
 
+    def decide(tp: TopicPartition) -> Change | None:
+        new = wanted(tp)
+        return None if new == context.assignment(tp) else _change(context, tp, new, choose)
+
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
-        later = []
-        for tp in pending:
-            if len(by_topic[tp.topic]) == (1 if tp.topic in apart else MAX_PARTITIONS):
-                later.append(tp)  # the multi of this topic is full
-            elif (assignment := wanted(tp)) != context.assignment(tp):
-                by_topic[tp.topic][tp] = assignment
-        steps = []
-        for name_of_topic, assignments in by_topic.items():
-            if assignments:
-                steps.append(_largest_step(context, name_of_topic, assignments, alongside))
-                later += list(assignments)[len(steps[-1].subjects) :]  # what did not fit into the multi
-        outcome = yield from attempt(name, steps)
+        now, later = _divided(pending, apart)
+        changes = decide_all(context, now, decide, [(_kind(context, tp), kind(tp)) for tp in now])
+        by_topic: defaultdict[str, dict[TopicPartition, Change]] = defaultdict(dict)
+        for tp, change in zip(now, changes, strict=True):
+            if change is not None:
+                by_topic[tp.topic][tp] = change
+        writes = [_largest_write(context, name_of_topic, members) for name_of_topic, members in by_topic.items()]
+        for members, written in zip(by_topic.values(), writes, strict=True):
+            later += list(members)[len(written.changes) :]  # what did not fit into the multi
+        outcome = yield from attempt(name, AssignmentSteps(context, writes))
         refused, rejected = outcome.refused, [step.subjects for step in outcome.rejected if len(step.subjects) > 1]
         apart.update(tps[0].topic for tps in rejected)
         later += chain.from_iterable(rejected)
         # No other znode tells whether a write of the topic alone took effect whose answer was lost.
-        alone = {tp: by_topic[tp.topic][tp] for step in refused if len(step.writes) == 1 for tp in step.subjects}
+        alone = {
+            tp: by_topic[tp.topic][tp].assignment for step in refused if len(step.writes) == 1 for tp in step.subjects
+        }
         again = yield from _read_again(context, [tp for step in refused for tp in step.subjects], alone)
         return [*again, *later]
 
     yield from until_none_is_left(name, tps, write)
 
 
-def _largest_step(
-    context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment], alongside: Alongside
-) -> Step:
-    """Return the step for the longest prefix, by halving, of the partitions that fits into a multi with their topic."""
-    members = list(assignments.items())
+def _kind(context: ControllerContext, tp: TopicPartition) -> Hashable:
+    return context.assignment(tp), context.replica_phases.of(tp), tp in context.leadership
+
+
+def _divided(
+    pending: Sequence[TopicPartition], apart: Container[str]
+) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """Return what one multi of each topic may have, and the rest; a topic `apart` has one partition in each."""
+    now, later = list[TopicPartition](), list[TopicPartition]()
+    counts = Counter[str]()
+    for tp in pending:
+        counts[tp.topic] += 1
+        (now if counts[tp.topic] <= (1 if tp.topic in apart else MAX_PARTITIONS) else later).append(tp)
+    return now, later
+
+
+def _largest_write(context: ControllerContext, name: str, changes: Mapping[TopicPartition, Change]) -> TopicWrite:
+    """Return the write of the longest prefix, by halving, of the partitions that fits into a multi with their topic."""
+    members = list(changes.items())
     while True:
-        step = _topic_step(context, name, dict(members), alongside)
+        write = _topic_write(context, name, dict(members))
         # One partition cannot be split; requests for topics that would outgrow their znode were refused.
-        if len(members) == 1 or weight_of(step.writes) <= context.config.request_limits.group:
-            return step
+        if len(members) == 1 or weight_of(write.group) <= context.config.request_limits.group:
+            return write
         members = members[: len(members) // 2]
 
 
-def _topic_step(
-    context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment], alongside: Alongside
-) -> Step:
+def _topic_write(context: ControllerContext, name: str, changes: Mapping[TopicPartition, Change]) -> TopicWrite:
     known = context.topics[name]
-    partitions = {**known.znode.partitions, **{tp.partition: a for tp, a in assignments.items()}}
-    znode = evolve(known.znode, partitions=partitions)
-    write = Set(paths.topic(name), formats.encode_topic(znode), known.version)
-    moves = reassignment_znodes.writes_with(context, name, assignments)
-    extras = [extra for item in assignments.items() for extra in alongside(context, *item)]
-    return Step(
-        tuple(assignments),
-        writes=(write, *(write for extra in extras for write in extra.writes), *moves),
-        facts=(TopicWritten(name, znode, known.version + 1), *(fact for extra in extras for fact in extra.facts)),
-        publications=tuple(publication for extra in extras for publication in extra.publications),
-    )
+    new = {tp: change.assignment for tp, change in changes.items()}
+    partitions = {**known.znode.partitions, **{tp.partition: assignment for tp, assignment in new.items()}}
+    topic = TopicWritten(name, evolve(known.znode, partitions=partitions), known.version + 1)
+    write = Set(paths.topic(name), formats.encode_topic(topic.znode), known.version)
+    led = steps_of(context, list(changes), [change.choice for change in changes.values()])
+    recalled = strays.take_back(context, {tp: change.added for tp, change in changes.items()})
+    left = strays.leave(context, {tp: change.choice.stopped for tp, change in changes.items() if change.choice})
+    moves = reassignment_znodes.writes_with(context, name, new)
+    group = (write, *recalled.writes, *left.writes, *chain.from_iterable(led.groups), *moves)
+    return TopicWrite(topic, changes, group, led, (*recalled.facts, *left.facts))
 
 
 def leaves_a_leader(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:

@@ -37,6 +37,11 @@ class Batch(Sequence[Step]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._step(range(len(self))[index])
+
+    def _step(self, index: int) -> Step:
         return self._steps[index]
 
     def __len__(self) -> int:
@@ -73,7 +78,9 @@ class Batch(Sequence[Step]):
 
     def states(self) -> list[PartitionState]:
         """Return the states of the subjects that have leadership, once the steps have been applied."""
-        return [self._context.describe(tp) for tp in self.subjects if tp in self._context.leadership]
+        leadership = self._context.leadership
+        led = [tp for tp in self.subjects if tp in leadership]
+        return describe_all(self._context, led, map(leadership.__getitem__, led))
 
 
 def batch_of(context: ControllerContext, steps: Sequence[Step]) -> Batch:
@@ -81,13 +88,20 @@ def batch_of(context: ControllerContext, steps: Sequence[Step]) -> Batch:
     return steps if isinstance(steps, Batch) else Batch(context, steps)
 
 
-class LeadershipSteps(Batch):
+class Columns(Batch):
+    """Steps that are in columns: one is only made where it is asked for."""
+
+    def _step(self, index: int) -> Step:
+        one = self.only([index])
+        return Step(one.subjects, tuple(one.groups[0]), tuple(one.facts()), tuple(one.publications()))
+
+
+class LeadershipSteps(Columns):
     """Steps that write the next leaderships of partitions over the versions that the context holds, or the first ones.
 
     Each column has an entry for each partition: its leadership after the step, and the choice that led to it, which is
     one object for all partitions that were decided alike. A partition whose choice changes nothing is not written.
-    `groups` are the operations of each, by default those of its state alone. With `are_new`, the replicas have no data
-    yet.
+    `groups` are the operations of each, by default those of its state alone.
     """
 
     def __init__(
@@ -97,37 +111,32 @@ class LeadershipSteps(Batch):
         leaderships: Sequence[LeaderAndIsr],
         choices: Sequence[Choice],
         groups: Sequence[Group] | None = None,
-        *,
-        are_new: bool = False,
     ) -> None:
         super().__init__(context, ())
-        self._are_new = are_new
         self._tps = tuple(tps)
-        self._leaderships = leaderships
-        self._choices = choices
+        self.leaderships = leaderships
+        self.choices = choices
         self._groups = _writes(tps, leaderships, choices) if groups is None else groups
         self._described: list[PartitionState] | None = None
 
     def __len__(self) -> int:
         return len(self._tps)
 
-    @overload
-    def __getitem__(self, index: int) -> Step: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Step]: ...
-    def __getitem__(self, index: int | slice) -> Step | Sequence[Step]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        one = self.only([range(len(self))[index]])
-        return Step(one.subjects, tuple(one.groups[0]), tuple(one.facts()), tuple(one.publications()))
+    @classmethod
+    def joined(cls, context: ControllerContext, parts: Sequence[LeadershipSteps]) -> LeadershipSteps:
+        """Return the steps of all parts."""
+        leaderships, choices = [part.leaderships for part in parts], [part.choices for part in parts]
+        groups = list(chain.from_iterable([part.groups for part in parts]))
+        tps = list(chain.from_iterable([part.subjects for part in parts]))
+        return cls(context, tps, list(chain.from_iterable(leaderships)), list(chain.from_iterable(choices)), groups)
 
     def only(self, indexes: Sequence[int]) -> LeadershipSteps:
         """Return some of the steps."""
         if len(indexes) == len(self):
             return self
-        tps, choices = _selected(self._tps, indexes), _selected(self._choices, indexes)
-        leaderships, groups = _selected(self._leaderships, indexes), _selected(self._groups, indexes)
-        return LeadershipSteps(self._context, tps, leaderships, choices, groups, are_new=self._are_new)
+        tps, choices = _selected(self._tps, indexes), _selected(self.choices, indexes)
+        leaderships, groups = _selected(self.leaderships, indexes), _selected(self._groups, indexes)
+        return LeadershipSteps(self._context, tps, leaderships, choices, groups)
 
     @property
     def subjects(self) -> tuple[TopicPartition, ...]:
@@ -149,9 +158,9 @@ class LeadershipSteps(Batch):
 
         A partition left without a leader goes Offline, so that its election is retried (KAFKA-14808).
         """
-        is_written = [choice.is_change for choice in self._choices]
+        is_written = [choice.is_change for choice in self.choices]
         written = list(compress(self._tps, is_written))
-        after = list(compress(self._leaderships, is_written))
+        after = list(compress(self.leaderships, is_written))
         led = [tp for tp, leadership in zip(written, after, strict=True) if leadership.leader != NO_LEADER]
         if written:
             yield LeadershipsWritten(written, after)
@@ -165,7 +174,7 @@ class LeadershipSteps(Batch):
 
     def _replicas_gone(self) -> Iterator[Fact]:
         phases = self._context.replica_phases
-        gone = [choice.gone for choice in self._choices]
+        gone = [choice.gone for choice in self.choices]
         for broker_id in dict.fromkeys(chain.from_iterable(dict.fromkeys(gone))):
             tps = [tp for tp, brokers in zip(self._tps, gone, strict=True) if broker_id in brokers]
             yield ReplicasOfBrokerMoved(broker_id, phases.those_on(broker_id, tps), ReplicaPhase.OFFLINE)
@@ -173,19 +182,21 @@ class LeadershipSteps(Batch):
     def publications(self) -> Iterator[Publication]:
         """Yield LeaderAndIsr for the recipients of each choice, the metadata for every broker, and StopReplica."""
         states = self.states()
-        recipients = [choice.recipients for choice in self._choices]
-        if any(recipients):
-            yield TellLeaderships(list(filter(None, recipients)), list(compress(states, recipients)), self._are_new)
+        recipients = [choice.recipients for choice in self.choices]
+        beginners = [choice.beginners for choice in self.choices]
+        for brokers, are_new in ((recipients, False), (beginners, True)):
+            if any(brokers):
+                yield TellLeaderships(list(filter(None, brokers)), list(compress(states, brokers)), are_new)
         if states:
             yield TellMetadata(None, tuple(states))
-        stopped = [choice.stopped for choice in self._choices]
-        if any(stopped):
-            yield TellStops(list(filter(None, stopped)), list(map(_stop, compress(states, stopped))))
+        stopped = [(state, choice) for state, choice in zip(states, self.choices, strict=True) if choice.stopped]
+        if stopped:
+            yield TellStops([choice.stopped for _, choice in stopped], [_stop(*each) for each in stopped])
 
     def states(self) -> list[PartitionState]:
         """Return the states of all partitions, which are those that brokers are told."""
         if self._described is None:
-            self._described = describe_all(self._context, self._tps, self._leaderships)
+            self._described = describe_all(self._context, self._tps, self.leaderships)
         return self._described
 
 
@@ -207,5 +218,5 @@ def _selected(column: Sequence[T], indexes: Sequence[int]) -> Sequence[T]:
     return [column[i] for i in indexes]
 
 
-def _stop(state: PartitionState) -> StopReplicaPartition:
-    return StopReplicaPartition(state.topic, state.topic_id, state.partition, state.leader_epoch, delete=False)
+def _stop(state: PartitionState, choice: Choice) -> StopReplicaPartition:
+    return StopReplicaPartition(state.topic, state.topic_id, state.partition, state.leader_epoch, choice.deletes)

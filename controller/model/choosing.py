@@ -18,7 +18,7 @@ def first(context: ControllerContext, tp: TopicPartition) -> tuple[Choice, Leade
     online = context.online(tp, context.assignment(tp).replicas)
     leadership = elections.initial(online, context.epoch)
     assert leadership is not None, "partitions without a live replica were left out"
-    choice = Choice(leadership.leader, leadership.isr, online)
+    choice = Choice(leadership.leader, leadership.isr, beginners=online)
     return choice, leadership, formats.encode_partition_state(leadership)
 
 
@@ -61,6 +61,6 @@ def without(
     shrunk = elections.without_replicas(before, gone, context.epoch)
     if shrunk is None:
         # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
-        return Choice(before.leader, before.isr, (), leaving, alive, is_change=False)
+        return Choice(before.leader, before.isr, gone=leaving, stopped=alive, is_change=False)
     others = tuple(r for r in replicas if r not in gone)
-    return Choice(shrunk.leader, shrunk.isr, others, leaving, alive)
+    return Choice(shrunk.leader, shrunk.isr, others, gone=leaving, stopped=alive)

@@ -179,14 +179,12 @@ class ControllerContext:
         """Return the complete list of live brokers, shutting down or not, in the form in which it is published."""
         return tuple(BrokerEndpoint(b.id, b.host, b.port, b.rack) for _, b in sorted(self.brokers.items()))
 
-    def describe(
-        self, tp: TopicPartition, *, leadership: LeaderAndIsr | None = None, assignment: ReplicaAssignment | None = None
-    ) -> PartitionState:
-        """Return a partition's state as published; arguments about to be committed replace the known values.
+    def describe(self, tp: TopicPartition, *, leadership: LeaderAndIsr | None = None) -> PartitionState:
+        """Return a partition's state as published; a leadership about to be committed replaces the known one.
 
         Raises KeyError if the partition has no leadership yet and none is given.
         """
-        assignment = assignment or self.assignment(tp)
+        assignment = self.assignment(tp)
         leadership = leadership or self.leadership[tp]
         online = self.online(tp, assignment.replicas)
         offline = tuple(r for r in assignment.replicas if r not in online) if online != assignment.replicas else ()
@@ -360,20 +358,20 @@ class ControllerContext:
     def _reindex(
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
     ) -> None:
-        known = {tp.partition: tp for tp in self._partitions.get(name, ())}
-        for number in {**before, **after}:
+        known = dict(zip(before, self._partitions.pop(name, ()), strict=True))
+        # What has not changed is mostly the same object.
+        changed = [number for number, new in after.items() if before.get(number) is not new]
+        for number in (*(number for number in before if number not in after), *changed):
             old, new = before.get(number, UNASSIGNED), after.get(number, UNASSIGNED)
-            # What has not changed is mostly the same object.
-            if old is not new and old != new:
+            if old != new:
                 self._reindex_partition(known.setdefault(number, TopicPartition(name, number)), old, new)
-        self._partitions[name] = tuple([known[number] for number in after])
-        if not after:
-            del self._partitions[name]
+        if after:
+            self._partitions[name] = tuple([known[number] for number in after])
 
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
         for broker_id in old.replicas:
             if broker_id not in new.replicas:
-                self._held.remove_all([tp], [(broker_id,)])
+                self._held.remove(broker_id, [tp])
                 self.on_offline_dirs.pop((tp, broker_id), None)
         for broker_id in new.replicas:
             if broker_id not in old.replicas:

@@ -40,16 +40,18 @@ class Candidate:
 
 @frozen
 class Choice:
-    """A leader, its initial ISR, and the replicas to notify.
+    """A leader, its ISR, and the replicas to notify; `beginners` have no data yet, and are notified as new.
 
-    `gone` are the replicas that go Offline, and `stopped` those of them that are told to stop.
+    `gone` are the replicas that go Offline, and `stopped` those that are told to stop; with `deletes`, for good.
     """
 
     leader: int
     isr: tuple[int, ...]
-    recipients: tuple[int, ...]
+    recipients: tuple[int, ...] = ()
+    beginners: tuple[int, ...] = ()
     gone: tuple[int, ...] = ()
     stopped: tuple[int, ...] = ()
+    deletes: bool = False
     is_change: bool = True
     """Whether the leader or the ISR is another one than before."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from controller.handlers.leadership import leadership_step, stop_replicas, tell
+from controller.handlers.leadership import leadership_step, tell
 from controller.model import elections
 from controller.model.choosing import candidate, candidates
 from controller.model.context import ControllerContext
 from controller.model.facts import LeadershipWritten, PartitionMoved, ReplicasMoved
-from controller.model.rounds import Step, TellMetadata
+from controller.model.rounds import Step, TellMetadata, TellStopReplica
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from transport.messages import StopReplicaPartition
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create
@@ -39,7 +40,9 @@ def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[in
             recipients = list(choice.recipients)
     moved = ReplicasMoved(tp, context.existing(tp, leaving), ReplicaPhase.OFFLINE)
     alive = [r for r in leaving if r in context.brokers]
-    stops = (stop_replicas(context, tp, alive, after or context.leadership[tp], delete=False),) if alive else ()
+    epoch = (after or context.leadership[tp]).leader_epoch
+    stop = StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, epoch, delete=False)
+    stops = (TellStopReplica(tuple(alive), stop),) if alive else ()
     if after is None:
         return Step((tp,), facts=(moved,), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
     return leadership_step(tp, after, (*tell(context, tp, after, recipients), *stops), moved)

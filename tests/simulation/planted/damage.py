@@ -48,7 +48,7 @@ def what_did_not_fit_is_cut_short(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.reassignments:write_assignments",
-        ("[len(steps[-1].subjects) :]", "[len(steps[-1].subjects) + 1 :]"),
+        ("[len(written.changes) :]", "[len(written.changes) + 1 :]"),
     )
 
 

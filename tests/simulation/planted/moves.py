@@ -20,11 +20,8 @@ def an_override_forgets_its_strays(patch: pytest.MonkeyPatch) -> None:
     """Do not record the replicas that an override or a cancel abandons."""
     edit(
         patch,
-        "controller.handlers.reassignments:_accompany",
-        (
-            "steps += [strays.leave(context, tp, _dropped(context, tp, new)), leads(context, tp, new)]",
-            "steps += [leads(context, tp, new)]",
-        ),
+        "controller.handlers.reassignments:_topic_write",
+        ("tp: change.choice.stopped for", "tp: () for"),
     )
 
 
