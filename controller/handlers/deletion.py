@@ -57,7 +57,7 @@ RETRY_SECONDS: Final = 10.0
 BEGUN_PER_EVENT: Final = 20
 """The most requests that the partitions would fill whose deletion one event begins: other events wait meanwhile."""
 
-REMOVED_PER_EVENT: Final = 5
+REMOVED_PER_EVENT: Final = 10
 """The same of the partitions whose znodes one event deletes: two for each."""
 
 REMOVED_AT_ONCE: Final = 500
@@ -257,7 +257,7 @@ _OWN: Final = paths.topic, paths.topic_config, paths.delete_topic
 
 
 def _in_requests(context: ControllerContext, names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield parts of topics that fill about two requests each: the next are prepared while the store writes these."""
+    """Yield topics that fill a few requests each: the next ones are prepared while the store writes these."""
     while names:
         some, names = _cut(context, names, 1)
         yield some
@@ -266,7 +266,7 @@ def _in_requests(context: ControllerContext, names: Sequence[str]) -> Iterator[S
 def _removals(
     context: ControllerContext, name: str, own: Sequence[Znode | None], below: Sequence[str] | None
 ) -> list[Step]:
-    """Return the steps that delete a topic and what is below it, REMOVED_AT_ONCE to a step; None if it is not ours.
+    """Return the steps that delete a topic and what is `below` it, which is None if it is not ours.
 
     The parent of the partitions is deleted only with the topic. A topic created meanwhile by another process under the
     same name has no such parent yet, so checking for it tells the two apart: their versions may be equal. Such a topic
