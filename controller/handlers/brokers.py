@@ -11,7 +11,7 @@ from controller.handlers import deletion, kafka_brokers, leadership, reassignmen
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all, describe_deletions
-from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasOfBrokerMoved
+from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import (
     Publication,
@@ -142,10 +142,10 @@ def _describe_led(context: ControllerContext) -> list[PartitionState]:
     return describe_all(context, context.leadership, context.leadership.values())
 
 
-def _online(context: ControllerContext, ids: Sequence[int]) -> Iterator[ReplicasOfBrokerMoved]:
+def _online(context: ControllerContext, ids: Sequence[int]) -> Iterator[ReplicasMoved]:
     for id_ in ids:
         begun = context.replica_phases.those_on(id_, context.partitions_on([id_]))
-        yield ReplicasOfBrokerMoved(id_, begun, ReplicaPhase.ONLINE)
+        yield ReplicasMoved.on(id_, begun, ReplicaPhase.ONLINE)
 
 
 def _introductions(

@@ -26,7 +26,7 @@ from controller.handlers import deletion_markers, reassignment_entries, reassign
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_deletions
-from controller.model.facts import DeletionStarted, PartitionsMoved, ReplicaSetsMoved, ReplicasOfBrokerMoved, TopicGone
+from controller.model.facts import DeletionStarted, PartitionsMoved, ReplicasMoved, TopicGone
 from controller.model.rounds import (
     Rounds,
     Step,
@@ -117,7 +117,7 @@ def _orders(context: ControllerContext, brokers: Collection[int], names: Iterabl
     told = moved[ReplicaPhase.DELETION_STARTED]
     return Step(
         tuple(told),
-        facts=tuple(ReplicaSetsMoved(list(of), list(of.values()), phase) for phase, of in moved.items() if of),
+        facts=tuple(ReplicasMoved(list(of), list(of.values()), phase) for phase, of in moved.items() if of),
         publications=(TellStops(list(told.values()), [_stop(context, tp) for tp in told]),) if told else (),
     )
 
@@ -178,7 +178,7 @@ def _judge(
     ours = {(name, context.topic_id(name)) for name in {item.topic for item in answered} if name in context.deletions}
     tps = [TopicPartition(item.topic, item.partition) for item in answered if (item.topic, item.topic_id) in ours]
     begun = context.replica_phases.those_in(ReplicaPhase.DELETION_STARTED, broker_id, dict.fromkeys(tps))
-    fact = ReplicasOfBrokerMoved(broker_id, begun, phase)
+    fact = ReplicasMoved.on(broker_id, begun, phase)
     yield from change("deleted", [Step(facts=(fact,))] if begun else [])
     return list(dict.fromkeys(tp.topic for tp in begun))
 

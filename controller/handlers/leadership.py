@@ -18,7 +18,7 @@ from controller.model import choosing, elections
 from controller.model.alike import decide_all
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, PartitionsMoved
+from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -95,8 +95,8 @@ def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
     states = yield from decode_states(context, tps, znodes)
     found = [(tp, state) for tp, state in zip(tps, states, strict=True) if state is not None]
-    new = [(tp, state) for tp, state in found if state != context.leadership.get(tp)]
-    yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in new])
+    new = {tp: state for tp, state in found if state != context.leadership.get(tp)}
+    yield from change("observed", [Step(facts=(LeadershipsWritten(list(new), list(new.values())),))] if new else [])
     for tp, znode in zip(tps, znodes, strict=True):
         if znode is None:
             log.error("partition set aside: its state is gone", partition=str(tp))
@@ -147,7 +147,7 @@ def leadership_step(
     return Step(
         subjects=(tp,),
         writes=(Set(path, formats.encode_partition_state(leadership), leadership.partition_epoch - 1),),
-        facts=(LeadershipWritten(tp, leadership), PartitionMoved(tp, phase), *facts),
+        facts=(LeadershipsWritten([tp], [leadership]), PartitionsMoved([tp], phase), *facts),
         publications=tuple(publications),
     )
 
@@ -241,7 +241,7 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
         if state is None:
             continue
         phase = PartitionPhase.ONLINE if context.is_online(tp, state.leader) else PartitionPhase.OFFLINE
-        facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
+        facts = (LeadershipsWritten([tp], [state]), PartitionsMoved([tp], phase))
         # The controller that wrote the first state may have lost office before it notified any broker. After a later
         # one, which an ACL or damage hid from us, the replicas have data that a new replica would not be expected to.
         online = context.online(tp, context.assignment(tp).replicas)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from controller.handlers import leadership, notifications, reassignments
 from controller.handlers.metadata import publish
 from controller.model.context import ControllerContext
-from controller.model.facts import LogDirOffline, LogDirOnline, ReplicasMoved
+from controller.model.facts import Fact, LogDirOffline, LogDirOnline, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, change
 from controller.model.state_machines import ReplicaPhase
@@ -88,12 +88,11 @@ def _take_offline(context: ControllerContext, tps: Sequence[TopicPartition], bro
 def _use_again(context: ControllerContext, tps: Sequence[TopicPartition], broker_id: int) -> Rounds[None]:
     for tp in tps:
         log.info("a replica is online again", partition=str(tp), broker=broker_id)
-    online = [
-        (LogDirOnline((tp, broker_id)), ReplicasMoved(tp, context.existing(tp, [broker_id]), ReplicaPhase.ONLINE))
-        for tp in tps
-    ]
-    yield from change("log dirs", [Step((tp,), facts=facts) for tp, facts in zip(tps, online, strict=True)])
-    yield from publish(context, "metadata", tps)
     if tps:
+        begun = context.replica_phases.those_on(broker_id, tps)
+        usable: list[Fact] = [LogDirOnline((tp, broker_id)) for tp in tps]
+        online = ReplicasMoved.on(broker_id, begun, ReplicaPhase.ONLINE)
+        yield from change("log dirs", [Step(tuple(tps), facts=(*usable, online))])
+        yield from publish(context, "metadata", tps)
         yield from leadership.bring_online(context)
         yield from reassignments.advance(context, [tp for tp in tps if tp in context.reassigning])

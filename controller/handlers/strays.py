@@ -213,7 +213,7 @@ def _start(context: ControllerContext, replicas: Sequence[tuple[TopicPartition, 
 
 
 def _starting(context: ControllerContext, tp: TopicPartition, broker_id: int) -> Step:
-    online = ReplicasMoved(tp, context.existing(tp, [broker_id]), ReplicaPhase.ONLINE)
+    online = ReplicasMoved.on(broker_id, [tp], ReplicaPhase.ONLINE)
     # A partition that no leader has been elected for yet: its election orders the replica to start.
     if tp not in context.leadership:
         return Step((tp,), facts=(online,))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from controller.handlers import deletion_markers, leadership, own_replicas, reassignment_znodes, strays
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
-from controller.model.facts import PartitionsMoved, ReplicaSetsMoved, TopicClosed, TopicGone, TopicWritten
+from controller.model.facts import PartitionsMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
@@ -218,12 +218,12 @@ def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) 
     """Take partitions and their replicas from NonExistent to Online; a partition without a live replica stays New."""
     yield from strays.take_back_assigned(context)
     replicas = [context.assignment(tp).replicas for tp in tps]
-    new = PartitionsMoved(tps, PartitionPhase.NEW), ReplicaSetsMoved(tps, replicas, ReplicaPhase.NEW)
+    new = PartitionsMoved(tps, PartitionPhase.NEW), ReplicasMoved(tps, replicas, ReplicaPhase.NEW)
     yield from change("new", [Step(tuple(tps), facts=new)])
     yield from leadership.initialise(context, tps)
     yield from leadership.elect_leaders(
         context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
     )
     replicas = [context.assignment(tp).replicas for tp in tps]
-    yield from change("replicas", [Step(tuple(tps), facts=(ReplicaSetsMoved(tps, replicas, ReplicaPhase.ONLINE),))])
+    yield from change("replicas", [Step(tuple(tps), facts=(ReplicasMoved(tps, replicas, ReplicaPhase.ONLINE),))])
     yield from reassignment_znodes.identify(context, tps)

@@ -10,7 +10,7 @@ from attrs import frozen
 from controller.model.batches import Columns, LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
-from controller.model.facts import Fact, ReplicaSetsMoved, TopicWritten
+from controller.model.facts import Fact, ReplicasMoved, TopicWritten
 from controller.model.rounds import Publication
 from controller.model.state_machines import ReplicaPhase
 from transport.messages import PartitionState
@@ -89,7 +89,7 @@ class AssignmentSteps(Columns):
         begun = {tp: change.begun for tp, change in changes.items() if change.begun}
         for moved, phase in ((first, ReplicaPhase.NEW), (begun, ReplicaPhase.ONLINE)):
             if moved:
-                yield ReplicaSetsMoved(tuple(moved), tuple(moved.values()), phase)
+                yield ReplicasMoved(tuple(moved), tuple(moved.values()), phase)
         yield from self._led.facts()
 
     def publications(self) -> Iterator[Publication]:

@@ -13,7 +13,7 @@ from typing import TypeVar, overload
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all
 from controller.model.elections import Choice
-from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasOfBrokerMoved, TopicWritten
+from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasMoved, TopicWritten
 from controller.model.rounds import Publication, Step, TellLeaderships, TellMetadata, TellStops
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import PartitionState, StopReplicaPartition
@@ -177,7 +177,7 @@ class LeadershipSteps(Columns):
         gone = [choice.gone for choice in self.choices]
         for broker_id in dict.fromkeys(chain.from_iterable(dict.fromkeys(gone))):
             tps = [tp for tp, brokers in zip(self._tps, gone, strict=True) if broker_id in brokers]
-            yield ReplicasOfBrokerMoved(broker_id, phases.those_on(broker_id, tps), ReplicaPhase.OFFLINE)
+            yield ReplicasMoved.on(broker_id, phases.those_on(broker_id, tps), ReplicaPhase.OFFLINE)
 
     def publications(self) -> Iterator[Publication]:
         """Yield LeaderAndIsr for the recipients of each choice, the metadata for every broker, and StopReplica."""

@@ -158,10 +158,6 @@ class ControllerContext:
             self._waiting = frozenset((stray.tp, stray.broker_id) for stray in found)
         return self._waiting
 
-    def existing(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
-        """Return those of a partition's `replicas` that have begun and that no move has deleted, in order."""
-        return tuple([r for r in replicas if (tp, r) in self.replica_phases])
-
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are online, in order."""
         able = tuple([r for r in replicas if r in self.brokers and r not in self.shutting_down])
@@ -197,13 +193,9 @@ class ControllerContext:
         match fact:  # the most frequent kinds first
             case facts.LeadershipsWritten():
                 self.leadership.update(zip(fact.tps, fact.leaderships, strict=True))
-            case facts.PartitionsMoved() | facts.ReplicasOfBrokerMoved() | facts.ReplicaSetsMoved():
-                self._many_moved(fact)
-            case facts.LeadershipWritten():
-                self.leadership[fact.tp] = fact.leadership
-            case facts.PartitionMoved():
-                self.partition_phases.move(fact.tp, fact.phase)
-            case facts.ReplicaMoved() | facts.ReplicasMoved():
+            case facts.PartitionsMoved():
+                self._phases.move_partitions(fact.tps, fact.phase)
+            case facts.ReplicasMoved():
                 self._replicas_moved(fact)
             case facts.PartitionsFound():
                 self._partitions_found(fact)
@@ -352,8 +344,6 @@ class ControllerContext:
         for tp, assignment in zip(tps, assigned.values(), strict=True):
             if assignment.adding_replicas or assignment.removing_replicas:
                 self.reassigning.setdefault(tp, UNIDENTIFIED)
-            if self._phases.others:
-                self._phases.reassign(tp, (), assignment.replicas)
 
     def _reindex(
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
@@ -384,32 +374,14 @@ class ControllerContext:
             self.rollouts.stir(tp)
         if new is UNASSIGNED:
             self.leadership.pop(tp, None)
-            self.partition_phases.pop(tp, None)
+            self._phases.rows.pop(tp, None)
 
     def _partitions_found(self, fact: facts.PartitionsFound) -> None:
         led = zip(fact.tps, fact.leaderships, strict=True)
         self.leadership.update((tp, leadership) for tp, leadership in led if leadership is not None)
         self._phases.put_all(fact.tps, fact.rows)
 
-    def _many_moved(self, fact: facts.ManyMovedFact) -> None:
+    def _replicas_moved(self, fact: facts.ReplicasMoved) -> None:
         if fact.phase is ReplicaPhase.DELETION_INELIGIBLE:
             self.held_up.update(dict.fromkeys(tp.topic for tp in fact.tps))
-        if not self._have_moved(fact):
-            for each in fact.each():
-                self.apply(each)
-
-    def _have_moved(self, fact: facts.ManyMovedFact) -> bool:
-        match fact:
-            case facts.PartitionsMoved():
-                return self.partition_phases.move_all(fact.tps, fact.phase)
-            case facts.ReplicasOfBrokerMoved():
-                return self.replica_phases.move_all(fact.tps, [(fact.broker_id,)] * len(fact.tps), fact.phase)
-            case facts.ReplicaSetsMoved():
-                return self.replica_phases.move_all(fact.tps, fact.brokers, fact.phase)
-
-    def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
-        if isinstance(fact, facts.ReplicaMoved):
-            self.replica_phases.move(fact.replica, fact.phase)
-        elif not self.replica_phases.move_all([fact.tp], [fact.brokers], fact.phase):
-            for broker_id in fact.brokers:
-                self.replica_phases.move((fact.tp, broker_id), fact.phase)
+        self._phases.move_replicas(fact.tps, fact.brokers, fact.phase)

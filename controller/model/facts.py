@@ -89,86 +89,38 @@ class DeletionStarted:
 
 
 @frozen
-class LeadershipWritten:
-    """A partition's state znode has this content."""
-
-    tp: TopicPartition
-    leadership: LeaderAndIsr
-
-
-@frozen
-class PartitionMoved:
-    """A partition enters a state of its state machine."""
-
-    tp: TopicPartition
-    phase: PartitionPhase
-
-
-@frozen
-class ReplicaMoved:
-    """A replica enters a state of its state machine."""
-
-    replica: Replica
-    phase: ReplicaPhase
-
-
-@frozen
-class ReplicasMoved:
-    """Several replicas of a partition enter a state of their state machine."""
-
-    tp: TopicPartition
-    brokers: tuple[int, ...]
-    phase: ReplicaPhase
-
-
-@frozen
 class LeadershipsWritten:
-    """The state znodes of many partitions have these contents."""
+    """The state znodes of partitions have these contents."""
 
     tps: Sequence[TopicPartition]
     leaderships: Sequence[LeaderAndIsr]
 
-    def each(self) -> Iterator[LeadershipWritten]:
-        """Yield the fact about each partition."""
-        yield from map(LeadershipWritten, self.tps, self.leaderships)
-
 
 @frozen
 class PartitionsMoved:
-    """Many partitions enter a state of their state machine."""
+    """Partitions enter a state of their state machine."""
 
     tps: Sequence[TopicPartition]
     phase: PartitionPhase
 
-    def each(self) -> Iterator[PartitionMoved]:
-        """Yield the fact about each partition."""
-        return (PartitionMoved(tp, self.phase) for tp in self.tps)
-
 
 @frozen
-class ReplicasOfBrokerMoved:
-    """The replicas of many partitions on one broker enter a state of their state machine."""
-
-    broker_id: int
-    tps: Sequence[TopicPartition]
-    phase: ReplicaPhase
-
-    def each(self) -> Iterator[ReplicaMoved]:
-        """Yield the fact about each replica."""
-        return (ReplicaMoved((tp, self.broker_id), self.phase) for tp in self.tps)
-
-
-@frozen
-class ReplicaSetsMoved:
-    """All replicas of many partitions enter a state of their state machine: `brokers` has those of each partition."""
+class ReplicasMoved:
+    """Replicas of partitions enter a state of their state machine: those of each partition on its `brokers`."""
 
     tps: Sequence[TopicPartition]
     brokers: Sequence[tuple[int, ...]]
     phase: ReplicaPhase
 
-    def each(self) -> Iterator[ReplicasMoved]:
-        """Yield the fact about each partition."""
-        return (ReplicasMoved(tp, brokers, self.phase) for tp, brokers in zip(self.tps, self.brokers, strict=True))
+    @classmethod
+    def on(cls, broker_id: int, tps: Sequence[TopicPartition], phase: ReplicaPhase) -> ReplicasMoved:
+        """Return the fact about the replicas on one broker."""
+        return cls(tps, [(broker_id,)] * len(tps), phase)
+
+    @property
+    def replicas(self) -> list[Replica]:
+        """The replicas."""
+        return [(tp, broker_id) for tp, ids in zip(self.tps, self.brokers, strict=True) for broker_id in ids]
 
 
 @frozen
@@ -278,12 +230,9 @@ class LeaderOvertaken:
 BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
 TopicFact = TopicWritten | TopicClosed | TopicGone
 KnownTopicFact = DeletionStarted | MinIsrRead | ReassignmentIdentified
-PartitionFact = LeadershipWritten | PartitionMoved | PartitionsFound
-ReplicaFact = ReplicaMoved | ReplicasMoved
+PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
 LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
-ManyMovedFact = PartitionsMoved | ReplicasOfBrokerMoved | ReplicaSetsMoved
-ManyFacts = LeadershipsWritten | ManyMovedFact
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
 Fact = (
     BrokerFact
@@ -291,8 +240,6 @@ Fact = (
     | KnownTopicFact
     | ConfigChangesSeen
     | PartitionFact
-    | ReplicaFact
-    | ManyFacts
     | LogDirFact
     | StrayFact
     | KafkaFact
@@ -306,8 +253,6 @@ def leaderships_in(applied: Iterable[Fact]) -> Iterator[tuple[TopicPartition, Le
     for fact in applied:
         if isinstance(fact, LeadershipsWritten):
             yield from zip(fact.tps, fact.leaderships, strict=True)
-        elif isinstance(fact, LeadershipWritten):
-            yield fact.tp, fact.leadership
 
 
 def words(kind: type[Fact]) -> str:

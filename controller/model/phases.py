@@ -1,15 +1,16 @@
 """The states of all partitions and replicas, of which a controller keeps more than of anything else.
 
 Most partitions are in the same states as others. A row has the state of a partition and those of its replicas, in the
-order of its assignment, and equal rows are one object: a partition takes one entry of a dictionary.
+order of its assignment, and equal rows are one object: a partition takes one entry of a dictionary. A replica that is
+not assigned has no state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
-from typing import Final, TypeVar, overload
+from typing import Final
 
 from attrs import define, field
 
@@ -27,8 +28,6 @@ from transport.metadata import TopicPartition
 
 log = get_logger(__name__)
 
-T = TypeVar("T")
-
 NO_ROW: Final[Row] = (None, ())
 
 
@@ -38,35 +37,30 @@ class Phases:
 
     topics: Mapping[str, KnownTopic]
     rows: dict[TopicPartition, Row] = field(factory=dict, init=False)
-    others: dict[Replica, ReplicaPhase] = field(factory=dict, init=False)
-    """The states of replicas that are not assigned."""
-
     _known: dict[Row, Row] = field(factory=dict, init=False, eq=False)
-
-    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
-        """Return the assigned replicas of a partition."""
-        return assignment_of(self.topics, tp).replicas
-
-    def put(self, tp: TopicPartition, row: Row) -> None:
-        """Set the states of a partition and of its assigned replicas."""
-        if row[0] is None and not any(row[1]):
-            self.rows.pop(tp, None)
-        else:
-            self.rows[tp] = self.shared(row)
 
     def of_all(self, tps: Iterable[TopicPartition]) -> list[Row]:
         """Return the row of each of many partitions."""
         rows = self.rows
         return [rows.get(tp, NO_ROW) for tp in tps]
 
-    def put_all(self, tps: Iterable[TopicPartition], rows: Sequence[Row]) -> None:
-        """Set the states of many partitions, each of which has one, and of their assigned replicas."""
-        # A caller has few rows, many times each.
-        shared = {key: self.shared(row) for key, row in dict(zip(map(id, rows), rows, strict=True)).items()}
-        self.rows.update(zip(tps, map(shared.__getitem__, map(id, rows)), strict=True))
+    def replicas_of_all(self, tps: Iterable[TopicPartition]) -> list[tuple[int, ...]]:
+        """Return the assigned replicas of each of many partitions."""
+        return [assignment.replicas for assignment in assignments_of(self.topics, tps)]
 
-    def shared(self, row: Row) -> Row:
+    def put_all(self, tps: Sequence[TopicPartition], rows: Sequence[Row]) -> None:
+        """Set the states of many partitions and of their assigned replicas."""
+        # A caller has few rows, many times each.
+        shared = {key: self._shared(row) for key, row in dict(zip(map(id, rows), rows, strict=True)).items()}
+        self.rows.update(zip(tps, map(shared.__getitem__, map(id, rows)), strict=True))
+        if NO_ROW in shared.values():
+            for tp in [tp for tp, row in zip(tps, rows, strict=True) if shared[id(row)] == NO_ROW]:
+                self.rows.pop(tp, None)
+
+    def _shared(self, row: Row) -> Row:
         """Return one object for equal rows."""
+        phase, replicas = row
+        row = phase, replicas if any(replicas) else ()
         return self._known.setdefault(row, row)
 
     def ids_of(self, phases: Collection[PartitionPhase]) -> frozenset[int]:
@@ -77,29 +71,58 @@ class Phases:
         """Follow a change of the assigned replicas: those no longer assigned lose their states."""
         partition, phases = self.rows.get(tp, NO_ROW)
         found = dict(zip(old, phases, strict=True)) if phases else {}
-        found |= {r: self.others.pop((tp, r)) for r in new if (tp, r) in self.others}
-        after = tuple([found.get(r) for r in new])
-        self.put(tp, (partition, after if any(after) else ()))
+        self.put_all([tp], [(partition, tuple([found.get(r) for r in new]))])
+
+    def move_partitions(self, tps: Sequence[TopicPartition], to: PartitionPhase) -> None:
+        """Let partitions enter a state, except those to which the table of states forbids it."""
+        rows = self.of_all(tps)
+        legal = {row for row in set(rows) if to in PARTITION_TRANSITIONS[row[0] or PartitionPhase.NON_EXISTENT]}
+        after = {row: (to, row[1]) if row in legal else row for row in set(rows)}
+        for tp, row in zip(tps, rows, strict=True) if len(legal) < len(after) else ():
+            if row not in legal:
+                before = row[0] or PartitionPhase.NON_EXISTENT
+                log.error("illegal partition transition", partition=str(tp), before=before.value, to=to.value)
+        self.put_all(tps, [after[row] for row in rows])
+
+    def move_replicas(
+        self, tps: Sequence[TopicPartition], brokers: Sequence[tuple[int, ...]], to: ReplicaPhase
+    ) -> None:
+        """Let the replicas of partitions on `brokers`, which has those of each, enter a state.
+
+        Those that are not assigned, and those to which the table of states forbids it, do not.
+        """
+        moves = list(zip(self.of_all(tps), self.replicas_of_all(tps), brokers, strict=True))
+        # The same rows occur again and again, so each transition of a row is made once.
+        after = {move: _moved(*move, to) for move in set(moves)}
+        for tp, move in zip(tps, moves, strict=True) if any(refused for _, refused in after.values()) else ():
+            for broker_id, before in after[move][1]:
+                way = {"before": before.value, "to": to.value}
+                log.error("illegal replica transition", partition=str(tp), broker=broker_id, **way)
+        rows = {move: row for move, (row, _) in after.items()}
+        self.put_all(tps, [rows[move] for move in moves])
 
 
-class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
+def _moved(
+    row: Row, replicas: tuple[int, ...], brokers: tuple[int, ...], to: ReplicaPhase
+) -> tuple[Row, list[tuple[int, ReplicaPhase]]]:
+    """Return a row after the replicas on `brokers` have entered a state, and those that may not, with their states."""
+    phases = dict(zip(replicas, row[1] or (None,) * len(replicas), strict=True))
+    refused = []
+    for broker_id in brokers:
+        before = phases.get(broker_id) or ReplicaPhase.NON_EXISTENT
+        if broker_id in phases and to in REPLICA_TRANSITIONS[before]:
+            phases[broker_id] = None if to is ReplicaPhase.NON_EXISTENT else to
+        else:
+            refused.append((broker_id, before))
+    return (row[0], tuple(phases.values())), refused
+
+
+class PartitionPhases(Mapping[TopicPartition, PartitionPhase]):
     """The state of each partition that has one."""
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
         self._rows = phases.rows
-
-    @overload
-    def get(self, tp: TopicPartition, default: None = None, /) -> PartitionPhase | None: ...
-    @overload
-    def get(self, tp: TopicPartition, default: PartitionPhase | T, /) -> PartitionPhase | T: ...
-    def get(self, tp: TopicPartition, default: T | None = None, /) -> PartitionPhase | T | None:
-        """Return the state of a partition."""
-        phase = self._rows.get(tp, NO_ROW)[0]
-        return default if phase is None else phase
-
-    def __contains__(self, tp: object) -> bool:
-        return self._rows.get(tp, NO_ROW)[0] is not None  # type: ignore[call-overload]
 
     def __getitem__(self, tp: TopicPartition) -> PartitionPhase:
         phase = self._rows[tp][0]
@@ -107,12 +130,8 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
             raise KeyError(tp)
         return phase
 
-    def __setitem__(self, tp: TopicPartition, phase: PartitionPhase) -> None:
-        self._phases.put(tp, (phase, self._rows.get(tp, NO_ROW)[1]))
-
-    def __delitem__(self, tp: TopicPartition) -> None:
-        self[tp]
-        self._phases.put(tp, (None, self._rows[tp][1]))
+    def __contains__(self, tp: object) -> bool:
+        return self._rows.get(tp, NO_ROW)[0] is not None  # type: ignore[call-overload]
 
     def __iter__(self) -> Iterator[TopicPartition]:
         return (tp for tp, (phase, _) in self._rows.items() if phase is not None)
@@ -122,8 +141,7 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
 
     def of_all(self, tps: Iterable[TopicPartition]) -> list[PartitionPhase | None]:
         """Return the state of each of many partitions, None for one that has none."""
-        rows = self._rows
-        return [rows.get(tp, NO_ROW)[0] for tp in tps]
+        return [row[0] for row in self._phases.of_all(tps)]
 
     def those_in(self, phases: Collection[PartitionPhase]) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
@@ -131,78 +149,32 @@ class PartitionPhases(MutableMapping[TopicPartition, PartitionPhase]):
         wanted = self._phases.ids_of(phases)
         return [tp for tp, row in self._rows.items() if id(row) in wanted] if wanted else []
 
-    def move(self, tp: TopicPartition, to: PartitionPhase) -> None:
-        """Let a partition enter a state, unless the table of states forbids it."""
-        before, replicas = self._rows.get(tp, NO_ROW)
-        before = before or PartitionPhase.NON_EXISTENT
-        if to in PARTITION_TRANSITIONS[before]:
-            self._phases.put(tp, (to, replicas))
-        else:
-            log.error("illegal partition transition", partition=str(tp), before=before.value, to=to.value)
 
-    def move_all(self, tps: Sequence[TopicPartition], to: PartitionPhase) -> bool:
-        """Let partitions enter a state; return False, and change nothing, if the table forbids it to one of them."""
-        rows = self._phases.of_all(tps)
-        after: dict[Row, Row] = {}
-        for row in set(rows):
-            if to not in PARTITION_TRANSITIONS[row[0] or PartitionPhase.NON_EXISTENT]:
-                return False
-            after[row] = self._phases.shared((to, row[1]))
-        self._rows.update(zip(tps, map(after.__getitem__, rows), strict=True))
-        return True
-
-
-class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
+class ReplicaPhases(Mapping[Replica, ReplicaPhase]):
     """The state of each replica that has one."""
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
         self._rows = phases.rows
 
-    @overload
-    def get(self, replica: Replica, default: None = None, /) -> ReplicaPhase | None: ...
-    @overload
-    def get(self, replica: Replica, default: ReplicaPhase | T, /) -> ReplicaPhase | T: ...
-    def get(self, replica: Replica, default: T | None = None, /) -> ReplicaPhase | T | None:
-        """Return the state of a replica."""
-        tp, broker_id = replica
-        phases = self._rows.get(tp, NO_ROW)[1]
-        if phases:
-            replicas = self._phases.replicas(tp)
-            if broker_id in replicas:
-                phase = phases[replicas.index(broker_id)]
-                return default if phase is None else phase
-        return self._phases.others.get(replica, default) if self._phases.others else default
-
-    def __contains__(self, replica: object) -> bool:
-        return self.get(replica) is not None  # type: ignore[call-overload]
-
     def __getitem__(self, replica: Replica) -> ReplicaPhase:
-        phase = self.get(replica)
+        tp, broker_id = replica
+        phase = dict(zip(assignment_of(self._phases.topics, tp).replicas, self.of(tp), strict=False)).get(broker_id)
         if phase is None:
             raise KeyError(replica)
         return phase
 
-    def __setitem__(self, replica: Replica, phase: ReplicaPhase) -> None:
-        self._set(replica, phase)
-
-    def __delitem__(self, replica: Replica) -> None:
-        self[replica]
-        self._set(replica, None)
-
     def __iter__(self) -> Iterator[Replica]:
-        for tp, (_, phases) in self._rows.items():
-            if phases:
-                held = zip(self._phases.replicas(tp), phases, strict=False)
-                yield from ((tp, broker_id) for broker_id, phase in held if phase is not None)
-        yield from self._phases.others
+        for tp in self._rows:
+            held = zip(assignment_of(self._phases.topics, tp).replicas, self.of(tp), strict=False)
+            yield from ((tp, broker_id) for broker_id, phase in held if phase is not None)
 
     def __len__(self) -> int:
-        return sum(len(phases) - phases.count(None) for _, phases in self._rows.values()) + len(self._phases.others)
+        return sum(len(phases) - phases.count(None) for _, phases in self._rows.values())
 
     def of(self, tp: TopicPartition) -> tuple[ReplicaPhase | None, ...]:
         """Return the states of a partition's assigned replicas, in their order: None for one without a state."""
-        return self._rows.get(tp, NO_ROW)[1] or (None,) * len(self._phases.replicas(tp))
+        return self._rows.get(tp, NO_ROW)[1] or (None,) * len(assignment_of(self._phases.topics, tp).replicas)
 
     def are_all(self, tps: Iterable[TopicPartition], phase: ReplicaPhase) -> bool:
         """Return whether all assigned replicas of partitions are in a state."""
@@ -216,72 +188,13 @@ class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
         def is_in(row: Row, replicas: tuple[int, ...]) -> bool:
             return (broker_id, phase) in zip(replicas, row[1], strict=False)
 
-        rows = self._rows
-        known = [tp for tp in tps if tp in rows]
-        both = zip(known, assignments_of(self._phases.topics, known), strict=True)
-        return [tp for tp, assignment in both if is_in(rows[tp], assignment.replicas)]
-
-    def move(self, replica: Replica, to: ReplicaPhase) -> None:
-        """Let a replica enter a state, unless the table of states forbids it."""
-        before = self.get(replica, ReplicaPhase.NON_EXISTENT)
-        if to in REPLICA_TRANSITIONS[before]:
-            self._set(replica, None if to is ReplicaPhase.NON_EXISTENT else to)
-        else:
-            tp, broker_id = replica
-            text = "illegal replica transition"
-            log.error(text, partition=str(tp), broker=broker_id, before=before.value, to=to.value)
+        known = [tp for tp in tps if tp in self._rows]
+        both = zip(known, self._phases.of_all(known), self._phases.replicas_of_all(known), strict=True)
+        return [tp for tp, row, replicas in both if is_in(row, replicas)]
 
     def those_on(self, broker_id: int, tps: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return those of the partitions whose replica on a broker has a state."""
-        kinds = {self._rows.get(tp, NO_ROW)[1] for tp in tps}
-        if self._phases.others or any(not phases or None in phases for phases in kinds):
+        if any(not phases or None in phases for phases in {phases for _, phases in self._phases.of_all(tps)}):
             return [tp for tp in tps if (tp, broker_id) in self]
-        of_all = assignments_of(self._phases.topics, tps)
-        return [tp for tp, assignment in zip(tps, of_all, strict=True) if broker_id in assignment.replicas]
-
-    def move_all(self, tps: Sequence[TopicPartition], brokers: Sequence[tuple[int, ...]], to: ReplicaPhase) -> bool:
-        """Let the replicas of partitions on `brokers`, which has those of each, enter a state.
-
-        Return False, and change nothing, if one is not assigned, or if the table of states forbids it to one. The same
-        rows occur again and again, so each transition of a row is made once.
-        """
-        of_all = assignments_of(self._phases.topics, tps)
-        replicas = [assignment.replicas for assignment in of_all]
-        moves = list(zip(self._phases.of_all(tps), replicas, brokers, strict=True))
-        after: dict[tuple[Row, tuple[int, ...], tuple[int, ...]], Row] = {}
-        for move in set(moves):
-            row = _moved(*move, to)
-            if row is None:
-                return False
-            after[move] = self._phases.shared(row)
-        self._rows.update(zip(tps, map(after.__getitem__, moves), strict=True))
-        return True
-
-    def _set(self, replica: Replica, phase: ReplicaPhase | None) -> None:
-        tp, broker_id = replica
-        replicas = self._phases.replicas(tp)
-        if broker_id in replicas:
-            partition, phases = self._rows.get(tp, NO_ROW)
-            after = _with(phases or (None,) * len(replicas), replicas.index(broker_id), phase)
-            self._phases.put(tp, (partition, after if any(after) else ()))
-        elif phase is None:
-            self._phases.others.pop(replica, None)
-        else:
-            self._phases.others[replica] = phase
-
-
-def _moved(row: Row, replicas: tuple[int, ...], brokers: tuple[int, ...], to: ReplicaPhase) -> Row | None:
-    """Return a row in which the replicas on `brokers` have entered a state; None if one may not, or if none is left."""
-    phases = dict(zip(replicas, row[1] or (None,) * len(replicas), strict=True))
-    for broker_id in brokers:
-        if broker_id not in phases or to not in REPLICA_TRANSITIONS[phases[broker_id] or ReplicaPhase.NON_EXISTENT]:
-            return None
-        phases[broker_id] = None if to is ReplicaPhase.NON_EXISTENT else to
-    after = row[0], tuple(phases.values()) if any(phases.values()) else ()
-    return None if after == NO_ROW else after
-
-
-def _with(
-    phases: tuple[ReplicaPhase | None, ...], place: int, phase: ReplicaPhase | None
-) -> tuple[ReplicaPhase | None, ...]:
-    return (*phases[:place], phase, *phases[place + 1 :])
+        of_all = self._phases.replicas_of_all(tps)
+        return [tp for tp, replicas in zip(tps, of_all, strict=True) if broker_id in replicas]

@@ -17,7 +17,6 @@ from controller.model.known_topics import UNASSIGNED
 from controller.model.notable import KINDS, Notable, judge_all
 from transport.metadata import TopicPartition
 
-_ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved)
 _ABOUT_MANY: Final = (facts.LeadershipsWritten, facts.PartitionsMoved, facts.PartitionsFound)
 
 
@@ -37,9 +36,7 @@ class PartitionCounts:
     def note(self, applied: Iterable[Fact]) -> None:
         """Remember the partitions named by facts that are about to be applied to the context."""
         for fact in applied:
-            if isinstance(fact, _ABOUT_ONE):
-                self._changed[fact.tp] = None
-            elif isinstance(fact, _ABOUT_MANY):
+            if isinstance(fact, _ABOUT_MANY):
                 self._changed.update(dict.fromkeys(fact.tps))
             else:
                 self._changed.update(dict.fromkeys(self._named(fact)))

@@ -58,7 +58,7 @@ class StateChangeLog(Instrument):
             "zxid": application.zxid,
         }
         changes = _Changes(context)
-        lines = ({"time": time, **line, **cause} for fact in application.single_facts() for line in changes.of(fact))
+        lines = ({"time": time, **line, **cause} for fact in application.facts for line in changes.of(fact))
         while block := [orjson.dumps(line).decode() for line in islice(lines, LINES_AT_ONCE)]:
             self.write("\n".join(block))
 
@@ -111,15 +111,14 @@ class _Changes:
     def of(self, fact: Fact) -> Iterator[Line]:
         """Yield a line for each partition, replica or broker that a fact changes."""
         match fact:
-            case facts.LeadershipWritten():
-                yield self._leadership_written(fact)
-            case facts.PartitionMoved():
-                yield from self._partition_moved(fact)
-            case facts.ReplicaMoved():
-                yield from self._replica_moved(fact)
-            case facts.ReplicasMoved(tp=tp, brokers=brokers, phase=phase):
-                for broker_id in brokers:
-                    yield from self._replica_moved(facts.ReplicaMoved((tp, broker_id), phase))
+            case facts.LeadershipsWritten():
+                yield from map(self._leadership_written, fact.tps, fact.leaderships)
+            case facts.PartitionsMoved():
+                for tp in fact.tps:
+                    yield from self._partition_moved(tp, fact.phase)
+            case facts.ReplicasMoved():
+                for replica in fact.replicas:
+                    yield from self._replica_moved(replica, fact.phase)
             case facts.PartitionsFound():
                 yield from self._partitions_found(fact)
             case facts.TopicWritten():
@@ -131,12 +130,12 @@ class _Changes:
             case _:
                 yield {"change": words(type(fact)), **_subject(fact)}
 
-    def _leadership_written(self, fact: facts.LeadershipWritten) -> Line:
-        before = self._leadership.get(fact.tp) or self.context.leadership.get(fact.tp)
-        new = self._leadership[fact.tp] = fact.leadership
+    def _leadership_written(self, tp: TopicPartition, new: LeaderAndIsr) -> Line:
+        before = self._leadership.get(tp) or self.context.leadership.get(tp)
+        self._leadership[tp] = new
         return {
             "change": "leadership",
-            "partition": str(fact.tp),
+            "partition": str(tp),
             "leader_before": None if before is None else before.leader,
             "leader": new.leader,
             "isr_before": None if before is None else before.isr,
@@ -149,33 +148,33 @@ class _Changes:
     def _partitions_found(self, fact: facts.PartitionsFound) -> Iterator[Line]:
         for tp, leadership, (partition, replicas) in zip(fact.tps, fact.leaderships, fact.rows, strict=True):
             if leadership is not None:
-                yield self._leadership_written(facts.LeadershipWritten(tp, leadership))
+                yield self._leadership_written(tp, leadership)
             if partition is not None:
-                yield from self._partition_moved(facts.PartitionMoved(tp, partition), is_found=True)
+                yield from self._partition_moved(tp, partition, is_found=True)
             for broker_id, phase in zip(self.context.assignment(tp).replicas, replicas, strict=True):
                 if phase is not None:
-                    yield from self._replica_moved(facts.ReplicaMoved((tp, broker_id), phase), is_found=True)
+                    yield from self._replica_moved((tp, broker_id), phase, is_found=True)
 
-    def _partition_moved(self, fact: facts.PartitionMoved, *, is_found: bool = False) -> Iterator[Line]:
-        known = self.context.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)
-        before = self._partitions.get(fact.tp, known)
-        if fact.phase is before:
+    def _partition_moved(self, tp: TopicPartition, to: PartitionPhase, *, is_found: bool = False) -> Iterator[Line]:
+        known = self.context.partition_phases.get(tp, PartitionPhase.NON_EXISTENT)
+        before = self._partitions.get(tp, known)
+        if to is before:
             return
-        is_legal = is_found or fact.phase in PARTITION_TRANSITIONS[before]
+        is_legal = is_found or to in PARTITION_TRANSITIONS[before]
         if is_legal:
-            self._partitions[fact.tp] = fact.phase
-        yield {"change": _transition("partition", is_legal=is_legal), "partition": str(fact.tp), **_way(before, fact)}
+            self._partitions[tp] = to
+        yield {"change": _transition("partition", is_legal=is_legal), "partition": str(tp), **_way(before, to)}
 
-    def _replica_moved(self, fact: facts.ReplicaMoved, *, is_found: bool = False) -> Iterator[Line]:
-        (tp, broker_id), known = fact.replica, self.context.replica_phases.get(fact.replica, ReplicaPhase.NON_EXISTENT)
-        before = self._replicas.get(fact.replica, known)
-        if fact.phase is before:
+    def _replica_moved(self, replica: Replica, to: ReplicaPhase, *, is_found: bool = False) -> Iterator[Line]:
+        (tp, broker_id), known = replica, self.context.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
+        before = self._replicas.get(replica, known)
+        if to is before:
             return
-        is_legal = is_found or fact.phase in REPLICA_TRANSITIONS[before]
+        is_legal = is_found or to in REPLICA_TRANSITIONS[before]
         if is_legal:
-            self._replicas[fact.replica] = fact.phase
+            self._replicas[replica] = to
         change = _transition("replica", is_legal=is_legal)
-        yield {"change": change, "partition": str(tp), "broker": broker_id, **_way(before, fact)}
+        yield {"change": change, "partition": str(tp), "broker": broker_id, **_way(before, to)}
 
     def _topic_written(self, fact: facts.TopicWritten) -> Iterator[Line]:
         known = self.context.topics.get(fact.name)
@@ -190,8 +189,8 @@ def _transition(machine: str, *, is_legal: bool) -> str:
     return f"{machine} state" if is_legal else f"illegal {machine} transition refused"
 
 
-def _way(before: PartitionPhase | ReplicaPhase, fact: facts.PartitionMoved | facts.ReplicaMoved) -> Line:
-    return {"before": before.value, "to": fact.phase.value}
+def _way(before: PartitionPhase | ReplicaPhase, to: PartitionPhase | ReplicaPhase) -> Line:
+    return {"before": before.value, "to": to.value}
 
 
 def _assignment_line(tp: TopicPartition, before: ReplicaAssignment, assignment: ReplicaAssignment) -> Line:

@@ -23,7 +23,7 @@ MAX_DECISIONS: Final = 50
 MAX_EXAMPLES: Final = 5
 
 _TOPICS: Final = frozenset({facts.DeletionStarted, facts.TopicGone})
-_TELLING: Final = _TOPICS | {facts.LeadershipWritten, facts.LeadershipsWritten, facts.TopicWritten}
+_TELLING: Final = _TOPICS | {facts.LeadershipsWritten, facts.TopicWritten}
 """The facts that examples are taken from."""
 
 
@@ -128,19 +128,14 @@ def examples_of(context: ControllerContext, application: Application, applied: I
             continue
         match fact:
             case facts.LeadershipsWritten():
-                yield from (_led(context, application, each) for each in islice(fact.each(), MAX_EXAMPLES))
-            case facts.LeadershipWritten():
-                yield _led(context, application, fact)
+                for tp, after in islice(zip(fact.tps, fact.leaderships, strict=True), MAX_EXAMPLES):
+                    yield Led(tp, application.round, context.leadership.get(tp), after)
             case facts.TopicWritten():
                 yield from _topic_written(context, application, fact)
             case facts.DeletionStarted(topic=name) | facts.TopicGone(name=name):
                 yield OfTopic(name, type(fact))
             case _:
                 pass
-
-
-def _led(context: ControllerContext, application: Application, fact: facts.LeadershipWritten) -> Led:
-    return Led(fact.tp, application.round, context.leadership.get(fact.tp), fact.leadership)
 
 
 def _topic_written(

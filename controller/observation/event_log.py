@@ -44,14 +44,10 @@ _TOLD_APART: Final = (
     _BROKERS
     | _LOOKS
     | {
-        facts.LeadershipWritten,
         facts.LeadershipsWritten,
-        facts.PartitionMoved,
         facts.PartitionsMoved,
         facts.PartitionsFound,
         facts.ReplicasMoved,
-        facts.ReplicasOfBrokerMoved,
-        facts.ReplicaSetsMoved,
     }
 )
 _PHASES: Final = {
@@ -63,7 +59,6 @@ _PHASES: Final = {
 _FACTS: Final = {
     facts.TopicWritten: "topics",
     facts.TopicGone: "topics_gone",
-    facts.ReplicaMoved: "replicas",
 }
 
 
@@ -164,7 +159,8 @@ def _counts(context: ControllerContext, applied: Sequence[Fact]) -> Counter[str]
     for fact in applied if facts.PartitionsFound in kinds else ():
         if isinstance(fact, facts.PartitionsFound):
             counts.update(_found_counts(fact))
-    if replicas := sum(map(_replicas_in, applied)):
+    moved = [fact for fact in applied if isinstance(fact, facts.ReplicasMoved)]
+    if replicas := sum(len(brokers) for fact in moved for brokers in fact.brokers):
         counts["replicas"] += replicas
     return counts
 
@@ -196,18 +192,4 @@ def _last_phases(applied: Iterable[Fact]) -> dict[TopicPartition, PartitionPhase
     for fact in applied:
         if isinstance(fact, facts.PartitionsMoved):
             last.update(dict.fromkeys(fact.tps, fact.phase))
-        elif isinstance(fact, facts.PartitionMoved):
-            last[fact.tp] = fact.phase
     return last
-
-
-def _replicas_in(fact: Fact) -> int:
-    match fact:
-        case facts.ReplicasMoved():
-            return len(fact.brokers)
-        case facts.ReplicasOfBrokerMoved():
-            return len(fact.tps)
-        case facts.ReplicaSetsMoved():
-            return sum(map(len, fact.brokers))
-        case _:
-            return 0

@@ -6,7 +6,7 @@ and must neither block nor raise. It is called once per round, not per partition
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from attrs import frozen
 
@@ -14,7 +14,7 @@ from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
 from controller.model.batches import Batch
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, ManyFacts
+from controller.model.facts import Fact
 from controller.observation.observer import fan_out
 
 
@@ -29,14 +29,6 @@ class Application:
     steps: Batch
     facts: Sequence[Fact]
     """In the order in which they are applied; some are about many partitions."""
-
-    def single_facts(self) -> Iterator[Fact]:
-        """Yield a fact about each partition and replica."""
-        for fact in self.facts:
-            if isinstance(fact, ManyFacts):
-                yield from fact.each()
-            else:
-                yield fact
 
 
 class Instrument:

@@ -8,7 +8,7 @@ from controller.handlers.leadership import leadership_step, tell
 from controller.model import elections
 from controller.model.choosing import candidate, candidates
 from controller.model.context import ControllerContext
-from controller.model.facts import LeadershipWritten, PartitionMoved, ReplicasMoved
+from controller.model.facts import LeadershipsWritten, PartitionsMoved, ReplicasMoved
 from controller.model.rounds import Step, TellMetadata, TellStopReplica
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import StopReplicaPartition
@@ -31,6 +31,7 @@ def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[in
     """Return the step that replaces a missing leader, and takes the replicas on `gone` offline and out of the ISR."""
     replicas = context.assignment(tp).replicas
     leaving = tuple([r for r in replicas if r in gone])
+    existing = tuple([r for r in leaving if (tp, r) in context.replica_phases])
     others = [r for r in replicas if r not in gone]
     after, recipients = elections.without_replicas(context.leadership[tp], gone, context.epoch), others
     if context.partition_phases[tp] is PartitionPhase.OFFLINE:
@@ -38,7 +39,7 @@ def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[in
         if choice is not None:
             after = elections.led_by(choice, context.leadership[tp], context.epoch)
             recipients = list(choice.recipients)
-    moved = ReplicasMoved(tp, context.existing(tp, leaving), ReplicaPhase.OFFLINE)
+    moved = ReplicasMoved([tp], [existing], ReplicaPhase.OFFLINE)
     alive = [r for r in leaving if r in context.brokers]
     epoch = (after or context.leadership[tp]).leader_epoch
     stop = StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, epoch, delete=False)
@@ -57,6 +58,6 @@ def creation_step(context: ControllerContext, tp: TopicPartition, *, without_par
     return Step(
         subjects=(tp,),
         writes=(Create(paths.partition(tp)), state) if without_parent else (state,),
-        facts=(LeadershipWritten(tp, first), PartitionMoved(tp, PartitionPhase.ONLINE)),
+        facts=(LeadershipsWritten([tp], [first]), PartitionsMoved([tp], PartitionPhase.ONLINE)),
         publications=tell(context, tp, first, (), new=online),
     )

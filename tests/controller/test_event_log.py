@@ -15,7 +15,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from controller.events import BrokerChange, TopicChange
-from controller.model.facts import LeadershipWritten, PartitionMoved
+from controller.model.facts import LeadershipsWritten, PartitionsMoved
 from controller.model.rounds import Step, change
 from controller.model.state_machines import PartitionPhase
 from controller.monitoring.state_change_log import StateChangeLog
@@ -141,7 +141,7 @@ async def test_a_load_is_written_down_as_a_way_through_the_states(bench: Bench) 
 @pytest.mark.requirement("D3")
 async def test_a_refused_transition_shows_both_states_and_the_id(bench: Bench) -> None:
     await bench.start((1, 2), brokers=(1, 2))
-    moves = (PartitionMoved(TP, PartitionPhase.NEW), PartitionMoved(TP, PartitionPhase.OFFLINE))
+    moves = (PartitionsMoved([TP], PartitionPhase.NEW), PartitionsMoved([TP], PartitionPhase.OFFLINE))
     illegal = Step((TP,), facts=moves)
     with watched(bench) as (events, lines, logs):
         events.started(BrokerChange(), 0)
@@ -167,7 +167,7 @@ async def test_nothing_is_formatted_while_no_file_is_named(bench: Bench) -> None
     bench.runner.instrument = events
     state = bench.context.leadership[TP]
     events.started(BrokerChange(), 0)
-    await bench.run(change("any", [Step(facts=(LeadershipWritten(Unprintable(*TP), state),))]))
+    await bench.run(change("any", [Step(facts=(LeadershipsWritten([Unprintable(*TP)], [state]),))]))
     events.finished(BrokerChange(), 0)
 
 

@@ -67,13 +67,13 @@ def _lead(draw: st.DrawFn, context: ControllerContext, tp: TopicPartition) -> No
     leader = draw(st.sampled_from((*replicas, -1)))
     recovery = draw(st.sampled_from(LeaderRecoveryState))
     epochs = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-    context.apply(facts.LeadershipWritten(tp, LeaderAndIsr(leader, epochs[0], isr, epochs[1], 6, recovery)))
-    context.apply(facts.PartitionMoved(tp, PartitionPhase.NEW))
-    context.apply(facts.PartitionMoved(tp, draw(st.sampled_from(PHASES))))
+    context.apply(facts.LeadershipsWritten([tp], [LeaderAndIsr(leader, epochs[0], isr, epochs[1], 6, recovery)]))
+    context.apply(facts.PartitionsMoved([tp], PartitionPhase.NEW))
+    context.apply(facts.PartitionsMoved([tp], draw(st.sampled_from(PHASES))))
     for broker_id in replicas:
         if draw(st.integers(0, 4)):
-            context.apply(facts.ReplicaMoved((tp, broker_id), ReplicaPhase.NEW))
-            context.apply(facts.ReplicaMoved((tp, broker_id), ReplicaPhase.ONLINE))
+            context.apply(facts.ReplicasMoved.on(broker_id, [tp], ReplicaPhase.NEW))
+            context.apply(facts.ReplicasMoved.on(broker_id, [tp], ReplicaPhase.ONLINE))
         if not draw(st.integers(0, 5)):
             context.apply(facts.LogDirOffline((tp, broker_id)))
         if not draw(st.integers(0, 9)):
@@ -113,12 +113,16 @@ def singles(applied: Iterable[facts.Fact]) -> list[facts.Fact]:
 
 
 def _split(fact: facts.Fact) -> Iterator[facts.Fact]:
-    if isinstance(fact, facts.ManyFacts):
-        yield from fact.each()
-    elif isinstance(fact, facts.ReplicasMoved):
-        yield from (facts.ReplicaMoved((fact.tp, broker_id), fact.phase) for broker_id in fact.brokers)
-    else:
-        yield fact
+    match fact:
+        case facts.LeadershipsWritten():
+            pairs = zip(fact.tps, fact.leaderships, strict=True)
+            yield from (facts.LeadershipsWritten([tp], [leadership]) for tp, leadership in pairs)
+        case facts.PartitionsMoved():
+            yield from (facts.PartitionsMoved([tp], fact.phase) for tp in fact.tps)
+        case facts.ReplicasMoved():
+            yield from (facts.ReplicasMoved.on(broker_id, [tp], fact.phase) for tp, broker_id in fact.replicas)
+        case _:
+            yield fact
 
 
 def told(publications: Iterable[Publication]) -> list[tuple[str, object]]:
@@ -187,7 +191,7 @@ def test_partitions_created_together_are_created_as_each_alone(
     tps = context.partitions()
     for tp in tps:
         del context.leadership[tp]
-        context.partition_phases[tp] = PartitionPhase.NEW
+        context.apply(facts.PartitionsFound([tp], [None], [(PartitionPhase.NEW, context.replica_phases.of(tp))]))
     parents = data.draw(st.sets(st.sampled_from(tps))) if has_partitions else set()
     existing = {paths.topic_partitions(name) for name in TOPICS if has_partitions} | set(map(paths.partition, parents))
     rounds = leadership.initialise(context, tps)
@@ -219,20 +223,20 @@ def test_a_partition_with_an_odd_replica_is_decided_on_its_own(*, is_offline: bo
         context.apply(facts.BrokerRegistered(BrokerRegistration(broker_id, "h", 1, broker_id)))
     context.apply(facts.TopicWritten("a", TopicZnode(dict.fromkeys(range(3), ReplicaAssignment((1, 2, 3)))), 0))
     for tp in tps:
-        context.apply(facts.LeadershipWritten(tp, LeaderAndIsr(1, 0, (1, 2, 3) if is_offline else (1,), 0, 6)))
+        context.apply(facts.LeadershipsWritten([tp], [LeaderAndIsr(1, 0, (1, 2, 3) if is_offline else (1,), 0, 6)]))
     if is_offline:
         context.apply(facts.LogDirOffline((tps[1], 2)))
     else:
         context.recalled[tps[1], 2] = None
     steps = decided(leadership.elect(context, tps, elections.offline, unclean={"a"}))
-    written = [fact for step in steps for fact in singles(step.facts) if isinstance(fact, facts.LeadershipWritten)]
-    assert [fact.leadership.leader for fact in written] == [2, 3, 2]
+    written = [fact for step in steps for fact in singles(step.facts) if isinstance(fact, facts.LeadershipsWritten)]
+    assert [leadership.leader for fact in written for leadership in fact.leaderships] == [2, 3, 2]
 
 
 def test_an_illegal_transition_of_one_partition_does_not_stop_the_others() -> None:
     context = ControllerContext(ENDPOINT, 7, 3)
     first, second = TopicPartition("a", 0), TopicPartition("a", 1)
-    context.apply(facts.PartitionMoved(first, PartitionPhase.NEW))
+    context.apply(facts.PartitionsMoved([first], PartitionPhase.NEW))
     context.apply(facts.PartitionsMoved([second, first], PartitionPhase.ONLINE))
     assert context.partition_phases == {first: PartitionPhase.ONLINE}
 

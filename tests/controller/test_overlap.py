@@ -9,7 +9,7 @@ import pytest
 import trio.testing
 from attrs import define, field, frozen
 
-from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipWritten
+from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipsWritten
 from controller.model.rounds import ChangeOutcome, Decision, Publication, Rounds, Step, TellMetadata, attempt, change
 from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
@@ -81,7 +81,7 @@ def steps(bench: Bench, tps: Sequence[TopicPartition]) -> list[Step]:
 def _step(bench: Bench, tp: TopicPartition, version: int) -> Step:
     told = TellMetadata(None, (bench.context.describe(tp, leadership=NEW),))
     write = Set(paths.partition_state(tp), formats.encode_partition_state(NEW), version)
-    return Step((tp,), (write,), (LeadershipWritten(tp, NEW),), (told,))
+    return Step((tp,), (write,), (LeadershipsWritten([tp], [NEW]),), (told,))
 
 
 @pytest.mark.requirement("D10")

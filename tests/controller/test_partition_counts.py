@@ -13,10 +13,10 @@ from controller.model.context import ControllerContext
 from controller.model.facts import (
     DeletionStarted,
     Fact,
-    LeadershipWritten,
+    LeadershipsWritten,
     MinIsrRead,
-    PartitionMoved,
     PartitionsFound,
+    PartitionsMoved,
     TopicGone,
     TopicWritten,
 )
@@ -56,8 +56,8 @@ changes: st.SearchStrategy[Fact | None] = st.one_of(
     st.builds(TopicGone, st.sampled_from(TOPICS)),
     st.builds(DeletionStarted, st.sampled_from(TOPICS)),
     st.builds(MinIsrRead, st.sampled_from(TOPICS), st.integers(1, 3)),
-    st.builds(LeadershipWritten, tps, leaderships()),
-    st.builds(PartitionMoved, tps, st.sampled_from(PartitionPhase)),
+    st.builds(LeadershipsWritten, tps.map(lambda tp: [tp]), leaderships().map(lambda leadership: [leadership])),
+    st.builds(PartitionsMoved, tps.map(lambda tp: [tp]), st.sampled_from(PartitionPhase)),
     st.builds(
         PartitionsFound,
         tps.map(lambda tp: [tp]),
@@ -69,7 +69,7 @@ changes: st.SearchStrategy[Fact | None] = st.one_of(
 
 def is_about_what_exists(context: ControllerContext, fact: Fact) -> bool:
     match fact:
-        case LeadershipWritten(tp=tp) | PartitionsFound(tps=[tp]) | PartitionMoved(tp=tp):
+        case LeadershipsWritten(tps=[tp]) | PartitionsFound(tps=[tp]) | PartitionsMoved(tps=[tp]):
             return bool(context.assignment(tp).replicas)
         case DeletionStarted(topic=topic) | MinIsrRead(topic=topic):
             return topic in context.topics
@@ -113,5 +113,5 @@ def test_what_is_notable(assignment: ReplicaAssignment, leader: int, isr: tuple[
     context, tp = ControllerContext(ENDPOINT, 1, 1), TopicPartition("a", 0)
     context.config = evolve(context.config, min_insync_replicas=2)
     context.apply(TopicWritten("a", TopicZnode({0: assignment}, "id"), 0))
-    context.apply(LeadershipWritten(tp, LeaderAndIsr(leader, 0, isr, 0, 1)))
+    context.apply(LeadershipsWritten([tp], [LeaderAndIsr(leader, 0, isr, 0, 1)]))
     assert judge(context, tp) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from structlog.testing import capture_logs
 
 from controller.model.held import HeldPartitions
-from controller.model.known_topics import KnownTopic
+from controller.model.known_topics import KnownTopic, assignment_of
 from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from transport.metadata import ReplicaAssignment, TopicPartition
@@ -49,70 +50,49 @@ class Tables:
         for broker_id in set(old) - set(new):
             self.plain_replicas.pop((tp, broker_id), None)
 
-    def set_partition(self, tp: TopicPartition, phase: PartitionPhase) -> None:
-        """Set the state of a partition."""
-        self.partitions[tp] = self.plain_partitions[tp] = phase
-
-    def set_replica(self, tp: TopicPartition, broker_id: int, phase: ReplicaPhase) -> None:
-        """Set the state of a replica."""
-        self.replicas[tp, broker_id] = self.plain_replicas[tp, broker_id] = phase
-
-    def forget_partition(self, tp: TopicPartition) -> None:
-        """Forget the state of a partition."""
-        assert self.partitions.pop(tp, None) is self.plain_partitions.pop(tp, None)
-
-    def forget_replica(self, tp: TopicPartition, broker_id: int) -> None:
-        """Forget the state of a replica."""
-        assert self.replicas.pop((tp, broker_id), None) is self.plain_replicas.pop((tp, broker_id), None)
-
-    def move_partition(self, tp: TopicPartition, to: PartitionPhase) -> None:
-        """Let a partition enter a state."""
-        before = self.plain_partitions.get(tp, PartitionPhase.NON_EXISTENT)
-        is_legal = to in PARTITION_TRANSITIONS[before]
-        self.partitions.move(tp, to)
-        if is_legal:
-            self.plain_partitions[tp] = to
-
-    def move_replica(self, tp: TopicPartition, broker_id: int, to: ReplicaPhase) -> None:
-        """Let a replica enter a state."""
-        before = self.plain_replicas.get((tp, broker_id), ReplicaPhase.NON_EXISTENT)
-        is_legal = to in REPLICA_TRANSITIONS[before]
-        self.replicas.move((tp, broker_id), to)
-        if is_legal and to is ReplicaPhase.NON_EXISTENT:
+    def find(self, tp: TopicPartition, partition: PartitionPhase | None, found: dict[int, ReplicaPhase]) -> None:
+        """Set the states of a partition and of some of its replicas."""
+        replicas = self.replicas_of(tp)
+        self.phases.put_all([tp], [(partition, tuple(map(found.get, replicas)))])
+        self.plain_partitions.pop(tp, None)
+        if partition is not None:
+            self.plain_partitions[tp] = partition
+        for broker_id in replicas:
             self.plain_replicas.pop((tp, broker_id), None)
-        elif is_legal:
-            self.plain_replicas[tp, broker_id] = to
+        self.plain_replicas |= {(tp, r): found[r] for r in replicas if r in found}
 
     def move_partitions(self, tps: list[TopicPartition], to: PartitionPhase) -> None:
-        """Let partitions enter a state together."""
-        before = [self.plain_partitions.get(tp, PartitionPhase.NON_EXISTENT) for tp in tps]
-        are_legal = all(to in PARTITION_TRANSITIONS[phase] for phase in before)
-        assert self.partitions.move_all(tps, to) is are_legal
-        if are_legal:
-            self.plain_partitions.update(dict.fromkeys(tps, to))
+        """Let partitions enter a state."""
+        self.phases.move_partitions(tps, to)
+        for tp in tps:
+            if to in PARTITION_TRANSITIONS[self.plain_partitions.get(tp, PartitionPhase.NON_EXISTENT)]:
+                self.plain_partitions[tp] = to
 
     def move_replicas(self, moved: dict[TopicPartition, tuple[int, ...]], to: ReplicaPhase) -> None:
-        """Let replicas of partitions enter a state together."""
-        replicas = [(tp, broker_id) for tp, brokers in moved.items() for broker_id in brokers]
-        before = [self.plain_replicas.get(replica, ReplicaPhase.NON_EXISTENT) for replica in replicas]
-        are_legal = all(to in REPLICA_TRANSITIONS[phase] for phase in before)
-        if self.replicas.move_all(list(moved), list(moved.values()), to):
-            assert are_legal
-            for replica in replicas:
-                self.plain_replicas[replica] = to
-                if to is ReplicaPhase.NON_EXISTENT:
-                    del self.plain_replicas[replica]
-        else:
-            are_assigned = all(broker_id in self.phases.replicas(tp) for tp, broker_id in replicas)
-            assert not (are_assigned and are_legal and all(tp in self.plain_partitions for tp in moved))
+        """Let replicas of partitions enter a state."""
+        self.phases.move_replicas(list(moved), list(moved.values()), to)
+        for replica in [(tp, broker_id) for tp, brokers in moved.items() for broker_id in brokers]:
+            before = self.plain_replicas.pop(replica, ReplicaPhase.NON_EXISTENT)
+            is_legal = replica[1] in self.replicas_of(replica[0]) and to in REPLICA_TRANSITIONS[before]
+            after = to if is_legal else before
+            self.plain_replicas |= {} if after is ReplicaPhase.NON_EXISTENT else {replica: after}
+
+    def replicas_of(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Return the replicas of a partition."""
+        return assignment_of(self.topics, tp).replicas
 
     def compare(self, tps: list[TopicPartition], phase: ReplicaPhase) -> None:
         """Compare the states of the replicas of partitions."""
-        replicas = [(tp, broker_id) for tp in tps for broker_id in self.phases.replicas(tp)]
+        replicas = [(tp, broker_id) for tp in tps for broker_id in self.replicas_of(tp)]
         found = [phase for tp in tps for phase in self.replicas.of(tp)]
         assert found == [self.plain_replicas.get(replica) for replica in replicas]
-        if all(self.phases.replicas(tp) for tp in tps):
+        if all(map(self.replicas_of, tps)):
             assert self.replicas.are_all(tps, phase) is (set(found) <= {phase})
+        for broker_id in range(1, 5):
+            states = [self.plain_replicas.get((tp, broker_id)) for tp in tps]
+            in_phase = [tp for tp, state in zip(tps, states, strict=True) if state is phase]
+            assert self.replicas.those_in(phase, broker_id, tps) == in_phase
+            assert self.replicas.those_on(broker_id, tps) == list(compress(tps, states))
 
     def check(self) -> None:
         """Compare the tables with the dictionaries."""
@@ -136,12 +116,7 @@ def change(name: str, *values: st.SearchStrategy[Any]) -> st.SearchStrategy[Chan
 
 changes = st.one_of(
     change("assign", tps, replicas),
-    change("set_partition", tps, partition_phases),
-    change("set_replica", tps, brokers, replica_phases),
-    change("forget_partition", tps),
-    change("forget_replica", tps, brokers),
-    change("move_partition", tps, partition_phases),
-    change("move_replica", tps, brokers, st.sampled_from(ReplicaPhase)),
+    change("find", tps, st.none() | partition_phases, st.dictionaries(brokers, replica_phases)),
     change("move_partitions", st.lists(tps, unique=True), partition_phases),
     change("move_replicas", st.dictionaries(tps, replicas), st.sampled_from(ReplicaPhase)),
     change("compare", st.lists(tps), replica_phases),
@@ -160,32 +135,23 @@ def test_states_are_those_of_plain_dictionaries(made: list[Change]) -> None:
 def test_a_partition_or_replica_without_a_state_has_no_key() -> None:
     tables, tp = Tables(), TopicPartition("a", 0)
     tables.assign(tp, (1, 2))
-    tables.set_replica(tp, 1, ReplicaPhase.NEW)
+    tables.move_replicas({tp: (1,)}, ReplicaPhase.NEW)
     assert tp not in tables.partitions
     assert (tp, 1) in tables.replicas
     assert (tp, 2) not in tables.replicas
     with pytest.raises(KeyError):
         tables.partitions[tp]
     with pytest.raises(KeyError):
-        del tables.replicas[tp, 2]
-    tables.forget_replica(tp, 1)
+        tables.replicas[tp, 2]
+    tables.assign(tp, (2,))
     assert not tables.phases.rows
-
-
-def test_a_replica_keeps_its_state_when_it_is_assigned() -> None:
-    tables, tp = Tables(), TopicPartition("a", 0)
-    tables.assign(tp, (1,))
-    tables.set_replica(tp, 1, ReplicaPhase.ONLINE)
-    tables.set_replica(tp, 2, ReplicaPhase.NEW)
-    tables.assign(tp, (2, 1))
-    tables.check()
 
 
 def test_partitions_keep_their_order() -> None:
     tables, first, second = Tables(), TopicPartition("b", 0), TopicPartition("a", 0)
     for phase in (PartitionPhase.NEW, PartitionPhase.ONLINE):
         for tp in (first, second):
-            tables.set_partition(tp, phase)
+            tables.move_partitions([tp], phase)
     assert list(tables.partitions) == tables.partitions.those_in((PartitionPhase.ONLINE,)) == [first, second]
 
 
@@ -211,10 +177,10 @@ def test_a_broker_holds_partitions_in_the_order_in_which_they_came(
     assert held.on(3) == []
 
 
-def test_replicas_that_are_not_assigned_are_not_moved_together() -> None:
-    tables = Tables()
-    tp = TopicPartition("a", 0)
+def test_replicas_that_are_not_assigned_do_not_enter_a_state() -> None:
+    tables, tp = Tables(), TopicPartition("a", 0)
     tables.assign(tp, (1, 2))
-    assert not tables.replicas.move_all([tp], [(1, 3)], ReplicaPhase.NEW)
-    assert tables.replicas.move_all([tp], [(1, 2)], ReplicaPhase.NEW)
-    assert dict(tables.replicas) == dict.fromkeys([(tp, 1), (tp, 2)], ReplicaPhase.NEW)
+    with capture_logs() as logs:
+        tables.phases.move_replicas([tp], [(1, 3)], ReplicaPhase.NEW)
+    assert [(entry["event"], entry["broker"]) for entry in logs] == [("illegal replica transition", 3)]
+    assert dict(tables.replicas) == {(tp, 1): ReplicaPhase.NEW}

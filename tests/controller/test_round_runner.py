@@ -8,7 +8,7 @@ import pytest
 from attrs import define, field
 
 from controller.model.context import ControllerContext
-from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipWritten, PartitionMoved
+from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipsWritten, PartitionsMoved
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -41,7 +41,7 @@ def write(tp: TopicPartition, leadership: LeaderAndIsr, context: ControllerConte
     return Step(
         subjects=(tp,),
         writes=(Set(paths.partition_state(tp), formats.encode_partition_state(leadership), version),),
-        facts=(LeadershipWritten(tp, leadership),),
+        facts=(LeadershipsWritten([tp], [leadership]),),
         publications=(TellLeaderAndIsr((1, 2), state), TellMetadata(None, (state,))),
     )
 
@@ -178,7 +178,7 @@ async def test_a_change_of_which_all_is_refused_is_no_commit(bench: Bench) -> No
 
 async def test_a_step_without_writes_is_applied_and_published_without_a_commit(bench: Bench) -> None:
     await bench.start((1, 2))
-    offline = Step((TP,), facts=(PartitionMoved(TP, PartitionPhase.OFFLINE),))
+    offline = Step((TP,), facts=(PartitionsMoved([TP], PartitionPhase.OFFLINE),))
     told = Step((TP,), publications=(TellMetadata(None, (), ()),))
     await bench.run(change("silent", [offline]))
     await bench.run(change("told", [told]))

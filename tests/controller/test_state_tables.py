@@ -8,10 +8,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.model.context import ControllerContext
-from controller.model.facts import PartitionMoved, ReplicaMoved
+from controller.model.facts import PartitionsFound, PartitionsMoved, ReplicasMoved, TopicWritten
 from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from transport.messages import BrokerEndpoint
-from transport.metadata import TopicPartition
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store.formats import TopicZnode
 
 TP = TopicPartition("orders", 0)
 
@@ -57,7 +58,9 @@ REPLICA_CELLS = {
 
 
 def context() -> ControllerContext:
-    return ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), epoch=1, epoch_version=1)
+    memory = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), epoch=1, epoch_version=1)
+    memory.apply(TopicWritten("orders", TopicZnode({0: ReplicaAssignment((1,))}, "id"), 0))
+    return memory
 
 
 @pytest.mark.requirement("D3")
@@ -74,10 +77,10 @@ def test_a_partition_takes_legal_transitions_and_no_others(
     before, to = cell
     memory = context()
     if before is not PartitionPhase.NON_EXISTENT:
-        memory.partition_phases[TP] = before
+        memory.apply(PartitionsFound([TP], [None], [(before, ())]))
 
     with capture_logs() as logs:
-        memory.apply(PartitionMoved(TP, to))
+        memory.apply(PartitionsMoved([TP], to))
 
     assert (to in PARTITION_TRANSITIONS[before]) is is_legal
     assert memory.partition_phases.get(TP, PartitionPhase.NON_EXISTENT) is (to if is_legal else before)
@@ -94,10 +97,10 @@ def test_a_replica_takes_legal_transitions_and_no_others(
     before, to = cell
     memory = context()
     if before is not ReplicaPhase.NON_EXISTENT:
-        memory.replica_phases[TP, 1] = before
+        memory.apply(PartitionsFound([TP], [None], [(None, (before,))]))
 
     with capture_logs() as logs:
-        memory.apply(ReplicaMoved((TP, 1), to))
+        memory.apply(ReplicasMoved.on(1, [TP], to))
 
     assert (to in REPLICA_TRANSITIONS[before]) is is_legal
     assert memory.replica_phases.get((TP, 1), ReplicaPhase.NON_EXISTENT) is (to if is_legal else before)
@@ -109,6 +112,6 @@ def test_a_replica_takes_legal_transitions_and_no_others(
 @pytest.mark.requirement("D3")
 def test_a_replica_that_does_not_exist_any_more_leaves_no_trace() -> None:
     memory = context()
-    memory.replica_phases[TP, 1] = ReplicaPhase.DELETION_SUCCESSFUL
-    memory.apply(ReplicaMoved((TP, 1), ReplicaPhase.NON_EXISTENT))
+    memory.apply(PartitionsFound([TP], [None], [(None, (ReplicaPhase.DELETION_SUCCESSFUL,))]))
+    memory.apply(ReplicasMoved.on(1, [TP], ReplicaPhase.NON_EXISTENT))
     assert memory.replica_phases == {}

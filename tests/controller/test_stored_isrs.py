@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller.config import ControllerConfig
 from controller.events import AutoPreferredReplicaLeaderElection, BrokerReleaseSeen
-from controller.model.facts import LeadershipWritten
+from controller.model.facts import LeadershipsWritten
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.meddler import Meddler
 from tests.kit import kafka_registrations
@@ -38,7 +38,7 @@ async def start(bench: Bench, *replicas: int, protocol: Protocol | None = OLD, i
         await kafka_registrations.register(bench.store, broker_id, Listener("PLAINTEXT", "h", broker_id))
     await bench.start(replicas, brokers=())
     await bench.write_state(TP, replace(await bench.read_state(TP), leader=1, isr=tuple(isr)))
-    bench.context.apply(LeadershipWritten(TP, await bench.read_state(TP)))
+    bench.context.apply(LeadershipsWritten([TP], [await bench.read_state(TP)]))
     for broker in list(bench.context.brokers.values()):
         await bench.handle(
             BrokerReleaseSeen(broker.id, broker.epoch, Release(needs_registration=False, protocol=protocol))

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from actors import EventQueue
 from controller.events import ControllerEvent, PartitionModifications, ReassignmentProgress, RequestEvent
-from controller.model.facts import LeadershipWritten, TopicWritten
+from controller.model.facts import LeadershipsWritten, TopicWritten
 from controller.node import dispatch, reads
 from controller.node.office import Office
 from controller.node.reads import DESCRIBED_AT_ONCE, Reads
@@ -89,7 +89,7 @@ async def test_a_read_does_not_wait_for_an_event_that_takes_long(
 async def test_what_is_answered_is_what_has_been_applied(bench: Bench, busy: Reads, autojump_clock: MockClock) -> None:
     del autojump_clock
     await bench.start((1, 2, 3))
-    bench.context.apply(LeadershipWritten(TP, LeaderAndIsr(2, 1, (2, 3), 1, 1)))
+    bench.context.apply(LeadershipsWritten([TP], [LeaderAndIsr(2, 1, (2, 3), 1, 1)]))
     with trio.fail_after(10):
         answer = await busy.answer(MetadataRequest())
     assert isinstance(answer, MetadataResponse)

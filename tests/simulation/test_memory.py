@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.model.context import ControllerContext
+from controller.model.facts import PartitionsMoved, ReplicasMoved
 from controller.model.reassignment import ReassignmentIdentity
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from simulator import liveness, scheduling
@@ -73,19 +74,15 @@ def has_another_isr(context: ControllerContext) -> None:
 
 
 def takes_it_to_be_offline(context: ControllerContext) -> None:
-    context.partition_phases[TP] = PartitionPhase.OFFLINE
+    context.apply(PartitionsMoved([TP], PartitionPhase.OFFLINE))
 
 
 def takes_it_to_be_moving(context: ControllerContext) -> None:
     context.reassigning[TP] = ReassignmentIdentity(1, 1)
 
 
-def takes_a_replica_to_be_new(context: ControllerContext) -> None:
-    context.replica_phases[TP, 2] = ReplicaPhase.NEW
-
-
-def remembers_a_replica_that_is_gone(context: ControllerContext) -> None:
-    context.replica_phases[TP, 4] = ReplicaPhase.OFFLINE
+def takes_a_replica_to_be_offline(context: ControllerContext) -> None:
+    context.apply(ReplicasMoved.on(2, [TP], ReplicaPhase.OFFLINE))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +96,7 @@ def remembers_a_replica_that_is_gone(context: ControllerContext) -> None:
         (has_another_isr, "isr=(1, 2), partition_epoch=0"),
         (takes_it_to_be_offline, "takes orders-0 to be PartitionPhase.OFFLINE, not PartitionPhase.ONLINE"),
         (takes_it_to_be_moving, "the controller takes ['orders-0'] to be moving, not []"),
-        (takes_a_replica_to_be_new, "orders-0 on broker 2 to be ReplicaPhase.NEW, not ReplicaPhase.ONLINE"),
-        (remembers_a_replica_that_is_gone, "orders-0 on broker 4 to be ReplicaPhase.OFFLINE, not None"),
+        (takes_a_replica_to_be_offline, "orders-0 on broker 2 to be ReplicaPhase.OFFLINE, not ReplicaPhase.ONLINE"),
         (lambda c: c.deletions.update(orders=None), "the controller remembers deletions of ['orders']"),
         (lambda c: c.strays.update({STRAY: 0}), "the controller remembers strays of ['orders']"),
         (lambda c: c.failed_strays.update({STRAY: None}), "the controller remembers strays of ['orders']"),

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.model.context import ControllerContext
-from controller.model.facts import ReplicaMoved
+from controller.model.facts import ReplicasMoved
 from controller.model.state_machines import ReplicaPhase
 from simulator.quiet_logs import quiet_logs
 from transport.log import get_logger
@@ -18,7 +18,7 @@ def test_a_transition_that_may_not_be_is_a_fault_and_other_errors_are_not() -> N
     context = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), epoch=1, epoch_version=1)
     faults: list[str] = []
     with quiet_logs(faults.append):
-        context.apply(ReplicaMoved((TopicPartition("orders", 0), 2), ReplicaPhase.ONLINE))
+        context.apply(ReplicasMoved.on(2, [TopicPartition("orders", 0)], ReplicaPhase.ONLINE))
         get_logger(__name__).error("a broker came back without its data", broker=2)
     assert faults == [
         "illegal replica transition: partition=orders-0 broker=2 before=NonExistentReplica to=OnlineReplica"
