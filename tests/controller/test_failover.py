@@ -188,20 +188,18 @@ async def test_a_move_requested_while_nobody_was_in_office_begins_once(bench: Be
 
 @define
 class Foresighted(PassingStore):
-    """A session that keeps the paths that were read, and those that were announced for the next read."""
+    """A session that keeps which paths were read, and which were announced for the next read."""
 
-    read_paths: list[Sequence[str]] = field(factory=list)
-    ahead: list[Sequence[str]] = field(factory=list)
+    calls: list[tuple[str, Sequence[str]]] = field(factory=list)
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
         """Read many znodes."""
-        self.read_paths.append(paths)
+        self.calls.append(("read", paths))
         return await self.store.read(paths, watch=watch)
 
     async def read_ahead(self, paths: Sequence[str]) -> None:
         """Begin to read znodes."""
-        assert self.read_paths[-1] != paths
-        self.ahead.append(paths)
+        self.calls.append(("ahead", paths))
 
 
 async def test_the_next_states_are_looked_for_while_some_are_applied(
@@ -212,8 +210,14 @@ async def test_the_next_states_are_looked_for_while_some_are_applied(
     bench.runner.store = store = Foresighted(bench.store)
     await bench.fail_over()
     states = paths.partition_states(TopicPartition("orders", number) for number in range(5))
-    parts = [tuple(states[:2]), tuple(states[2:4]), tuple(states[4:])]
-    assert store.ahead == parts[1:]
-    first = store.read_paths.index(parts[0])
-    assert store.read_paths[first : first + 3] == parts
+    one, two, three = tuple(states[:2]), tuple(states[2:4]), tuple(states[4:])
+    first = store.calls.index(("read", one))
+    assert store.calls[first : first + 5] == [
+        ("read", one),
+        ("ahead", two),
+        ("read", two),
+        ("ahead", three),
+        ("read", three),
+    ]
+    assert [call for call, _ in store.calls].count("ahead") == 2
     assert len(bench.context.leadership) == 5

@@ -124,16 +124,20 @@ async def test_a_read_that_was_begun_before_finds_the_same(open_store: OpenStore
     assert [znode and znode.data.decode() for znode in begun[:4]] == ["/0", None, None, "/3"]
 
 
-@pytest.mark.parametrize("other", ["a write", "another read", "a list", "a watch"])
+@pytest.mark.parametrize("other", ["a write", "the same read", "another read", "a list", "a watch"])
 async def test_a_read_that_was_begun_is_forgotten_when_something_else_comes(open_store: OpenStore, other: str) -> None:
     async with open_store() as store, open_store() as writer:
-        await store.multi([Create("/a", b"one"), Create("/b")])
+        await store.multi([Create("/a", b"one"), Create("/b", b"other")])
         await store.read_ahead(["/a"])
         match other:
             case "a write":
                 await store.multi([Set("/a", b"two", 0)])
+            case "the same read":
+                await store.read(["/a"])
             case "another read":
-                await store.read(["/b"])
+                (found,) = await store.read(["/b"])
+                assert found is not None
+                assert found.data == b"other"
             case "a list":
                 await store.children(["/"])
         version = (await writer.multi([Set("/a", b"three", ANY_VERSION), Create("/c")])).zxid

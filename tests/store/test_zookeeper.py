@@ -33,6 +33,7 @@ from transport.store import kazoo_session
 from transport.store.kazoo_handler import KazooHandler
 from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession
 from transport.store.protocol import (
+    ANY_VERSION,
     ConnectionLost,
     Create,
     Delete,
@@ -133,6 +134,17 @@ async def test_a_chroot_is_created_and_shut_in(chroot: str, zookeeper: str) -> N
         assert committed.results == ("/a", "/a/s_0000000000")
         await events.expect(created("/a"), children_of("/"))
         assert await outside.read(["/a"]) == [None]
+
+
+async def test_a_read_that_was_begun_is_answered_by_what_the_server_said_then(chroot: str) -> None:
+    async with open_zookeeper(chroot) as other, interrupted(chroot) as (session, store):
+        await other.multi([Create("/a", b"then"), Create("/b")])
+        await store.read_ahead(["/a", "/b"])
+        # The answers of a session come in order.
+        await (await session.send(LastZxid())).wait()
+        await other.multi([Set("/a", b"now", ANY_VERSION)])
+        found = await store.read(["/a", "/b"])
+    assert [znode and znode.data for znode in found] == [b"then", b""]
 
 
 # --- watches ----------------------------------------------------------------------------------------------------
