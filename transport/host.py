@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable
 import trio
 from attrs import field, frozen
 
+from transport import pages
+
 
 def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
@@ -46,6 +48,9 @@ class Host:
 
     has_file: Callable[[str], Awaitable[bool]] = _has_file
     """Tells whether a file exists, by which operators tell a process something."""
+
+    page_fault: Callable[[str], Awaitable[str | None]] = pages.page_fault
+    """Returns why a page of an operator says no, None if it says yes."""
 
     def new_id(self) -> str:
         """Return a new 128-bit id as 22 characters of base64url, the form of Kafka's topic ids."""

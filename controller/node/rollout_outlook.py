@@ -13,23 +13,24 @@ from attrs import define, field
 
 from controller.events import ControllerEvent, CopyingSeen, RoomSeen
 from controller.model.context import ControllerContext
-from controller.node.rollout_signals import HasFile, RolloutSignals
+from controller.node.rollout_signals import RolloutSignals
 from controller.progress.poller import ProgressPoller
 from controller.rollout.adapting import SECONDS
+from transport.host import Host
 
 
 @define
 class RolloutOutlook:
-    """Looks around for the current rollout. `tell` queues an event, `has_file` tells whether a file exists."""
+    """Looks around for the current rollout. `tell` queues an event."""
 
     tell: Callable[[ControllerEvent], object]
-    has_file: HasFile
+    host: Host
     _signals: RolloutSignals = field(init=False)
     _next_pace: float = field(default=-math.inf, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Share the queue."""
-        self._signals = RolloutSignals(self.tell, self.has_file)
+        self._signals = RolloutSignals(self.tell, self.host)
 
     def look(self, nursery: trio.Nursery, context: ControllerContext, progress: ProgressPoller) -> None:
         """Look at what brokers told last, and have the signals asked."""

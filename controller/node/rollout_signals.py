@@ -5,11 +5,7 @@ They are asked outside the event queue, which is told what they say when that ha
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from http import HTTPStatus
-from typing import Final
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from collections.abc import Callable
 
 import trio
 from attrs import define, field
@@ -17,19 +13,16 @@ from attrs import define, field
 from controller.events import RolloutSignalled
 from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
+from transport.host import Host
 from transport.messages import RolloutSettings
-
-URL_SECONDS: Final = 5.0
-
-HasFile = Callable[[str], Awaitable[bool]]
 
 
 @define
 class RolloutSignals:
-    """Asks the signals of the current rollout. `tell` queues an event, `has_file` tells whether a file exists."""
+    """Asks the signals of the current rollout. `tell` queues an event."""
 
     tell: Callable[[RolloutSignalled], object]
-    has_file: HasFile
+    host: Host
     _is_asking: bool = field(default=False, init=False)
 
     def look(self, nursery: trio.Nursery, context: ControllerContext) -> None:
@@ -43,35 +36,18 @@ class RolloutSignals:
 
     async def _ask(self, rollout: Rollout) -> None:
         try:
-            text = await signal_of(rollout.stored.settings, self.has_file)
+            text = await signal_of(rollout.stored.settings, self.host)
         finally:
             self._is_asking = False
         if text != rollout.signal:
             self.tell(RolloutSignalled(rollout.name, text))
 
 
-async def signal_of(settings: RolloutSettings, has_file: HasFile) -> str:
+async def signal_of(settings: RolloutSettings, host: Host) -> str:
     """Return why the signals say no, empty if they say yes."""
-    if settings.pause_file and await has_file(settings.pause_file):
+    if settings.pause_file and await host.has_file(settings.pause_file):
         return f"{settings.pause_file} exists"
     if not settings.go_url:
         return ""
-    fault = await trio.to_thread.run_sync(fault_of, settings.go_url, abandon_on_cancel=True)
+    fault = await host.page_fault(settings.go_url)
     return "" if fault is None else f"{settings.go_url} {fault}"
-
-
-def fault_of(url: str) -> str | None:
-    """Return why a URL says no, None for an answer of 2xx."""
-    if not url.startswith(("http://", "https://")):
-        return "is not the URL of a page"
-    try:
-        with urlopen(Request(url), timeout=URL_SECONDS) as answer:  # noqa: S310  its scheme was checked
-            status = answer.status
-    except HTTPError as error:
-        with error:
-            status = error.code
-    except URLError as error:
-        return f"does not answer: {error.reason}"
-    except (OSError, ValueError) as error:
-        return f"does not answer: {error}"
-    return None if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES else f"answers {status}"

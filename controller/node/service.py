@@ -120,7 +120,7 @@ class ControllerService:
         self._reads = Reads(self._requests.answer, lambda: self._office, self.host)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)
-        self._outlook = RolloutOutlook(self._queue.tell, self.host.has_file)
+        self._outlook = RolloutOutlook(self._queue.tell, self.host)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
         self._candidacy = candidacy_of(self.config, self.host)
         self._is_reachable.set()

@@ -11,11 +11,10 @@ import pytest
 import trio
 
 from controller.admin.move_admin import MoveAdmin
-from controller.node import rollout_signals
-from controller.node.rollout_signals import fault_of
 from controller.rollout.choosing import Hold
 from klamm.cli.rollout import brakes
 from klamm.cli.rollout.brakes import Brakes, foreign_hold
+from transport import pages
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.http import Page, serve_http
 from transport.messages import (
@@ -27,6 +26,7 @@ from transport.messages import (
     ResourceConfigs,
 )
 from transport.network import TcpNetwork
+from transport.pages import page_fault
 from transport.zookeeper_server import free_port
 
 HOST = "127.0.0.1"
@@ -82,16 +82,16 @@ async def _listen_only(_: trio.abc.Stream) -> None:
 )
 async def test_a_url_says_go_by_its_status(status: HTTPStatus, expected: str | None, nursery: trio.Nursery) -> None:
     port = await nursery.start(serve_http, TcpNetwork(), lambda _: Page(b"", status), HOST, 0)
-    assert await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{port}/go") == expected
+    assert await page_fault(f"http://{HOST}:{port}/go") == expected
 
 
 async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery) -> None:
-    said = await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{free_port()}/")
+    said = await page_fault(f"http://{HOST}:{free_port()}/")
     assert said is not None
     assert said.startswith("does not answer: ")
-    monkeypatch.setattr(rollout_signals, "URL_SECONDS", 0.05)
+    monkeypatch.setattr(pages, "ANSWER_SECONDS", 0.05)
     deaf = await nursery.start(TcpNetwork().serve, _listen_only, HOST, 0)
-    assert "timed out" in str(await trio.to_thread.run_sync(fault_of, f"http://{HOST}:{deaf}/"))
+    assert "timed out" in str(await page_fault(f"http://{HOST}:{deaf}/"))
 
 
 async def test_a_file_holds_everything_up_as_long_as_it_exists(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from transport.store.rollouts import StoredRollout
 async def told(context: ControllerContext, *looks: dict[int, float]) -> list[ControllerEvent]:
     """Return what is told in some looks, of which each finds that brokers took so long to answer."""
     found: list[ControllerEvent] = []
-    outlook = RolloutOutlook(found.append, Host().has_file)
+    outlook = RolloutOutlook(found.append, Host())
     async with trio.open_nursery() as nursery:
         progress = ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001")
         progress.disks[3] = Disk(50, 40)

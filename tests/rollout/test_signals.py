@@ -22,11 +22,11 @@ async def test_a_file_says_no(tmp_path: Path, exists: bool, said: str) -> None:
     path = tmp_path / "stop"
     if exists:
         path.touch()
-    assert await signal_of(RolloutSettings(pause_file=str(path)), Host().has_file) == said.format(path)
+    assert await signal_of(RolloutSettings(pause_file=str(path)), Host()) == said.format(path)
 
 
 async def test_what_is_no_page_says_no() -> None:
-    said = await signal_of(RolloutSettings(go_url="file:///etc/passwd"), Host().has_file)
+    said = await signal_of(RolloutSettings(go_url="file:///etc/passwd"), Host())
     assert said == "file:///etc/passwd is not the URL of a page"
 
 
@@ -36,7 +36,7 @@ async def test_the_queue_is_told_what_has_changed(tmp_path: Path) -> None:
     settings = RolloutSettings(pause_file=str(path))
     stored = StoredRollout("digest", 1, 0, "", "running", settings, (), ())
     context.apply(RolloutWritten("monday", stored, 1))
-    signals = RolloutSignals(told.append, Host().has_file)
+    signals = RolloutSignals(told.append, Host())
 
     async def look() -> None:
         async with trio.open_nursery() as nursery:

@@ -11,11 +11,11 @@ from attrs import define, field
 
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
-from controller.node.rollout_signals import fault_of
 from controller.rollout.choosing import Hold
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
+from transport.pages import page_fault
 
 LOOK_SECONDS: Final = 5.0
 """The time between two looks at what may hold a rollout up."""
@@ -49,7 +49,7 @@ class Brakes:
             return Hold(f"{self.file} exists")
         if self.url is None:
             return None
-        fault = await trio.to_thread.run_sync(fault_of, self.url, abandon_on_cancel=True)
+        fault = await page_fault(self.url)
         return None if fault is None else Hold(f"{self.url} {fault}")
 
     def _dead(self, live: Collection[int]) -> Hold | None:

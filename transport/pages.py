@@ -1,0 +1,33 @@
+"""Pages of operators, which are only asked whether they say yes."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import trio
+
+ANSWER_SECONDS: Final = 5.0
+
+
+async def page_fault(url: str) -> str | None:
+    """Return why a page says no, None if GET is answered with 2xx."""
+    return await trio.to_thread.run_sync(_fault_of, url, abandon_on_cancel=True)
+
+
+def _fault_of(url: str) -> str | None:
+    if not url.startswith(("http://", "https://")):
+        return "is not the URL of a page"
+    try:
+        with urlopen(Request(url), timeout=ANSWER_SECONDS) as answer:  # noqa: S310  its scheme was checked
+            status = answer.status
+    except HTTPError as error:
+        with error:
+            status = error.code
+    except URLError as error:
+        return f"does not answer: {error.reason}"
+    except (OSError, ValueError) as error:
+        return f"does not answer: {error}"
+    return None if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES else f"answers {status}"
