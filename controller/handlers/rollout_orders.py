@@ -14,7 +14,7 @@ from controller.handlers.rollout_views import described
 from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds
-from controller.rollout.adapting import adapted, fault_of
+from controller.rollout.adapting import FIRST, adapted, fault_of
 from controller.rollout.states import Happening, Phase
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
@@ -84,14 +84,18 @@ def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) ->
 
 
 def _set(context: ControllerContext, rollout: Rollout, changes: RolloutChanges) -> Rounds[None]:
-    wanted = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not None}
-    settings: RolloutSettings = msgspec.structs.replace(rollout.stored.settings, **wanted)
-    if settings == rollout.stored.settings:
-        return
-    if min(wanted.values()) <= 0:
+    before, wanted = rollout.stored.settings, msgspec.structs.asdict(changes)
+    numbers = {name: value for name, value in wanted.items() if name != "adapts" and value is not None}
+    if any(value <= 0 for value in numbers.values()):
         raise ApiError(ErrorCode.INVALID_REQUEST, "each limit, and the throttle, must be greater than 0")
-    adapts = settings.adapts and "throttle" not in wanted
-    yield from _write_settings(context, rollout, msgspec.structs.replace(settings, adapts=adapts))
+    is_by_hand = changes.throttle is not None
+    adapts = before.adapts and not is_by_hand if changes.adapts is None else changes.adapts
+    settings: RolloutSettings = msgspec.structs.replace(before, **numbers, adapts=adapts)
+    if adapts and settings.throttle == UNTHROTTLED:
+        settings = msgspec.structs.replace(settings, throttle=FIRST)
+    # A controller may have died after it had written the throttle, and before the brokers had it.
+    if settings != before or is_by_hand:
+        yield from _write_settings(context, rollout, settings, is_again=is_by_hand)
 
 
 def adapt(context: ControllerContext, seconds: float, silent: Collection[int], copied: float | None) -> Rounds[None]:
@@ -107,11 +111,13 @@ def adapt(context: ControllerContext, seconds: float, silent: Collection[int], c
     yield from _write_settings(context, rollout, settings)
 
 
-def _write_settings(context: ControllerContext, rollout: Rollout, settings: RolloutSettings) -> Rounds[None]:
-    """Write settings; a new throttle is for moves in flight as well."""
+def _write_settings(
+    context: ControllerContext, rollout: Rollout, settings: RolloutSettings, *, is_again: bool = False
+) -> Rounds[None]:
+    """Write settings; a new throttle is for moves in flight as well, and one that is given again."""
     before, is_throttled = rollout.stored.settings, settings.throttle != UNTHROTTLED
     yield from write_state(rollout, settings=settings, throttled=rollout.stored.throttled or is_throttled)
-    if settings.throttle == before.throttle:
+    if settings.throttle == before.throttle and not is_again:
         return
     moves = [part.moves[number] for part, number in rollout.flying]
     if is_throttled:

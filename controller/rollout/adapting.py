@@ -25,7 +25,7 @@ SECONDS: Final = 10.0
 def adapted(rate: int, copied: float | None, fault: str | None) -> int:
     """Return the next rate; `copied` are the bytes per second that are copied in all, None if that is not known."""
     if fault is not None:
-        return max(rate // 2, LEAST)
+        return min(rate, max(rate // 2, LEAST))
     return max(rate, min(rate * 5 // 4, max(FIRST, round(2 * (copied or 0)))))
 
 

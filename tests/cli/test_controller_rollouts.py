@@ -96,6 +96,8 @@ async def test_it_is_paused_changed_and_aborted_while_another_waits(place: Place
     assert said == ("rollout monday: at once 5 in, 5 out, 5 leaders for each broker; 4 in all, throttle 5.0 kB/s\n")
     assert await place.is_throttled()
     assert not (await place.status())["settings"]["adapts"]
+    said = await place.klamm("rollout", "set", plan, "--throttle", "auto")
+    assert said.endswith("; 4 in all, throttle 5.0 kB/s, found by itself\n")
     assert (await place.klamm("rollout", "resume", "monday")).startswith("rollout monday: running: ")
     await place.until("running", done=2)
     table = await place.klamm("rollout", "status", "tuesday")

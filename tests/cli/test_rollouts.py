@@ -158,18 +158,27 @@ async def test_limits_and_throttle_are_changed_while_it_runs(place: Place) -> No
     assert "follower.replication.throttled.replicas" not in names
 
 
-async def test_a_throttle_that_adapts_begins_low_and_is_lifted(place: Place) -> None:
+@pytest.mark.parametrize("is_set_later", [False, True])
+async def test_a_throttle_that_adapts_begins_low_and_is_lifted(place: Place, is_set_later: bool) -> None:
     await register_deaf_broker(place.store, DEAF)
     await place.create(*[START] * 2)
     place.planned([1, DEAF], [1, DEAF])
     words = ("config", "describe", "--entity-type", "brokers", "--entity-name", "1", "-o", "json")
-    async with place.running("--throttle", "auto"):
-        await place.until("begun", 1)
+
+    async def rate() -> str:
         rates = {row["name"]: row["value"] for row in json.loads(await place.klamm(*words))}
-        assert rates["leader.replication.throttled.rate"] == str(FIRST)
+        return str(rates["leader.replication.throttled.rate"])
+
+    auto = ("--throttle", "auto")
+    async with place.running(*(() if is_set_later else auto)):
+        await place.until("begun", 1)
+        if is_set_later:
+            await place.rollout("set", *auto)
+        with trio.fail_after(60):
+            while await rate() != str(FIRST):
+                await trio.sleep(0.02)
         await place.rollout("abort")
-    rates = {row["name"]: row["value"] for row in json.loads(await place.klamm(*words))}
-    assert rates["leader.replication.throttled.rate"] != str(FIRST)
+    assert await rate() != str(FIRST)
 
 
 async def test_it_does_not_begin_while_others_move_and_is_not_the_second_of_its_kind(place: Place) -> None:

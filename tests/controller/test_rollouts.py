@@ -65,7 +65,7 @@ class Operator:
         request = StartRolloutRequest(name, "digest", count, RolloutSettings(**settings), "alice")
         return await self.bench.ask(request, StartRolloutResponse)
 
-    async def order(self, order: RolloutOrder, *, name: str = "monday", **changes: int) -> RolloutDescription | None:
+    async def order(self, order: RolloutOrder, *, name: str = "monday", **changes: Any) -> RolloutDescription | None:
         """Give an order."""
         request = ChangeRolloutRequest(name, order, RolloutChanges(**changes))
         return (await self.bench.ask(request, ChangeRolloutResponse)).rollout
@@ -311,6 +311,31 @@ async def test_a_throttle_is_halved_while_partitions_that_do_not_move_lack_live_
     await operator.bench.kill(2)
     await operator.bench.handle(CopyingSeen(0.1, (), 1e9))
     assert await rate_of(operator) == FIRST * 25 // 32
+
+
+async def test_a_rollout_with_a_rate_or_none_can_find_it_by_itself_from_then_on(operator: Operator) -> None:
+    await operator.start(20, into=2)
+    await operator.order(RolloutOrder.SET, adapts=True)
+    assert await rate_of(operator) == FIRST
+    await operator.bench.handle(CopyingSeen(0.9, (), None))
+    assert await rate_of(operator) == FIRST // 2
+    await operator.order(RolloutOrder.SET, throttle=FIRST // 2)
+    await operator.bench.handle(CopyingSeen(0.9, (), None))
+    assert await rate_of(operator) == FIRST // 2
+    await operator.order(RolloutOrder.SET, adapts=True)
+    await operator.bench.handle(CopyingSeen(0.9, (), None))
+    assert await rate_of(operator) == FIRST // 4
+
+
+async def test_a_throttle_that_is_given_again_reaches_brokers_that_a_dead_controller_had_not_told(
+    operator: Operator,
+) -> None:
+    await operator.start(20, into=2, throttle=FIRST)
+    await operator.bench.crash(operator.order(RolloutOrder.SET, throttle=5_000_000), after="rollouts")
+    await operator.fail_over()
+    assert (await operator.describe()).settings.throttle == 5_000_000
+    await operator.order(RolloutOrder.SET, throttle=5_000_000)
+    assert await rate_of(operator) == 5_000_000
 
 
 async def test_limits_change_while_it_runs(operator: Operator) -> None:

@@ -70,6 +70,13 @@ async def test_it_is_halved_by_slow_answers_by_silence_and_by_lag(autojump_clock
         assert scene.adapting.rate == LEAST
 
 
+async def test_a_rate_below_the_least_is_not_raised_by_trouble(autojump_clock: object) -> None:
+    assert autojump_clock
+    scene = Scene(Brokers(fault="gone"), Adapting(rate=LEAST // 2))
+    await scene.after(1)
+    assert scene.adapting.rate == LEAST // 2
+
+
 async def test_it_is_changed_only_every_few_seconds(autojump_clock: object) -> None:
     assert autojump_clock
     adapting, admin = Adapting(), cast("MoveAdmin", Brokers(seconds=1))

@@ -61,7 +61,10 @@ class RolloutSettings(Message, frozen=True):
 
 
 class RolloutChanges(Message, frozen=True):
-    """Changes of settings; None leaves one as it is."""
+    """Changes of settings; None leaves one as it is.
+
+    With `adapts` the throttle is changed by how brokers do, from the one that there is.
+    """
 
     into: int | None = None
     out_of: int | None = None
@@ -69,6 +72,7 @@ class RolloutChanges(Message, frozen=True):
     in_all: int | None = None
     bytes: int | None = None
     throttle: int | None = None
+    adapts: bool | None = None
 
 
 class UploadRolloutResponse(Message, frozen=True):

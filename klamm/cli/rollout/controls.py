@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import click
 import trio
@@ -68,7 +68,7 @@ def resume(cluster: Cluster, rollout: str, *, without_dead: bool) -> None:
 @rollout_argument
 @change_options
 @cluster_options
-def set_(cluster: Cluster, rollout: str, changes: Mapping[str, int]) -> None:
+def set_(cluster: Cluster, rollout: str, changes: Mapping[str, Any]) -> None:
     """Change limits and the throttle while ROLLOUT is carried out.
 
     The controller keeps them. The next `run` from outside has its own again.

@@ -14,7 +14,6 @@ from attrs import evolve, frozen
 from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Limits
 from klamm.cli.names import COUNT, RATE
-from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.running import with_options
 
 _DEFAULTS: Final = Limits()
@@ -42,8 +41,10 @@ class Options:
     def changed(self, entry: Mapping[str, Any]) -> Options:
         """Return the options with what `klamm rollout set` has changed."""
         limits = {name: entry[name] for name in _LIMITS if name in entry}
-        adapts = self.adapts and "throttle" not in entry
+        adapts = entry.get("adapts", self.adapts and "throttle" not in entry)
         throttle = entry.get("throttle", self.throttle)
+        if adapts and throttle is None:
+            throttle = FIRST
         return evolve(self, limits=evolve(self.limits, **limits), throttle=throttle, adapts=adapts)
 
 
@@ -77,19 +78,21 @@ _LEADERS = "The most partitions at once of which it gives up the leadership."
 _ALL = "The most moves in flight in all."
 _bytes_option = click.option("--bytes-in-flight", type=RATE, metavar="BYTES", help="The most bytes in flight in all.")
 
+_throttle_option = click.option(
+    "--throttle",
+    type=RateOrAuto(),
+    metavar="BYTES_PER_SECOND",
+    help="The most that each broker may send and fetch for the moves, lifted when they are over; or auto: as much "
+    "as leaves brokers quick to answer and other replicas in sync.",
+)
+
 _OPTIONS: Final = (
     _limit("--in-per-broker", _DEFAULTS.into, _IN),
     _limit("--out-per-broker", _DEFAULTS.out_of, _OUT),
     _limit("--leaders-per-broker", _DEFAULTS.leaders, _LEADERS),
     _limit("--in-flight", _DEFAULTS.in_all, _ALL),
     _bytes_option,
-    click.option(
-        "--throttle",
-        type=RateOrAuto(),
-        metavar="BYTES_PER_SECOND",
-        help="The most that each broker may send and fetch for the moves, lifted when they are over; or auto: as much "
-        "as leaves brokers quick to answer and other replicas in sync.",
-    ),
+    _throttle_option,
     click.option(
         "--pause-file",
         type=click.Path(path_type=Path),
@@ -122,7 +125,7 @@ _CHANGES: Final = (
     _limit("--leaders-per-broker", None, _LEADERS),
     _limit("--in-flight", None, _ALL),
     _bytes_option,
-    throttle_option,
+    _throttle_option,
 )
 
 
@@ -137,11 +140,12 @@ def change_options(command: Callable[..., None]) -> Callable[..., None]:
         leaders_per_broker: int | None,
         in_flight: int | None,
         bytes_in_flight: int | None,
-        throttle: int | None,
+        throttle: int | str | None,
         **more: object,
     ) -> None:
-        values = (in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight, throttle)
-        named = zip((*_LIMITS, "throttle"), values, strict=True)
+        limits = (in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
+        values = (*limits, None, True) if throttle == AUTO else (*limits, throttle, None)
+        named = zip((*_LIMITS, "throttle", "adapts"), values, strict=True)
         command(changes={name: value for name, value in named if value is not None}, **more)
 
     return with_options(with_changes, _CHANGES)

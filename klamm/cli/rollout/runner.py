@@ -18,6 +18,7 @@ from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.moves import CANNOT_SEE
 from controller.admin.znode_moves import ZnodeMoves
+from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Hold
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.judging import Course, judge
@@ -148,6 +149,7 @@ class Runner:
         for entry in entries:
             if entry["is"] == "set":
                 self.options = self.options.changed(entry)
+                self._adapting.rate = self.options.throttle or FIRST
                 self.display.say("limits and throttle were changed")
 
     def _happen(self, happening: Happening, **more: object) -> None:
