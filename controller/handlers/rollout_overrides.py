@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 from controller.handlers import rollout_throttles
@@ -11,16 +12,20 @@ from controller.handlers.rollout_records import write_marks
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovedByHand
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, change
+from controller.model.rounds import Rounds, Step, change, read
 from controller.rollout.states import MoveState
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import paths, rollouts
+from transport.store.fields import UndecodableZnode
 from transport.store.protocol import ANY_VERSION, Create, Set
 
 log = get_logger(__name__)
 
 BY_HAND: Final = "an administrator has moved it"
+
+_LOOKED_THROUGH: Final = 1_000
+"""Once more partitions are remembered, and again whenever they are twice as many, those not in the plan are dropped."""
 
 
 def take_out(context: ControllerContext, partitions: Collection[TopicPartition]) -> Rounds[None]:
@@ -42,13 +47,27 @@ def take_out(context: ControllerContext, partitions: Collection[TopicPartition])
 
 def _remember(context: ControllerContext, rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[None]:
     """Remember what was moved while its part of the plan is not in memory: before it is read, or before an undo."""
-    if not rollout.has_closed_moves or moved <= rollout.by_hand:
+    if moved <= rollout.by_hand or not rollout.closed_parts:
         return
-    every = rollout.by_hand | moved
+    every, needed = rollout.by_hand | moved, 0
+    if len(every) > max(_LOOKED_THROUGH, 2 * rollout.by_hand_needed):
+        every = yield from _planned(rollout, every)
+        needed = len(every)
     path, data = paths.rollout_strangers(rollout.name), rollouts.encode_by_hand(list(every))
     if len(data) > context.config.request_limits.chunk:
         log.warning("too many moves by hand: a rollout forgets the latest ones", rollout=rollout.name, moves=len(moved))
         return
     version = rollout.by_hand_version
     write = Create(path, data) if version < 0 else Set(path, data, ANY_VERSION)
-    yield from change("rollouts", [Step(writes=(write,), facts=(MovedByHand(rollout.name, every, version + 1),))])
+    fact = MovedByHand(rollout.name, every, version + 1, needed)
+    yield from change("rollouts", [Step(writes=(write,), facts=(fact,))])
+
+
+def _planned(rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[frozenset[TopicPartition]]:
+    """Return the partitions that are in parts of the plan that are not in memory: of others nothing is to be known."""
+    where = [paths.rollout_plan(rollout.name, part.first) for part in rollout.closed_parts]
+    found: set[TopicPartition] = set()
+    for path, znode in zip(where, (yield from read(where)), strict=True):
+        with suppress(UndecodableZnode):
+            found.update(moved.intersection(rollouts.decode_partitions(path, b"" if znode is None else znode.data)))
+    return frozenset(found)

@@ -83,10 +83,11 @@ class MoveLeftOut(RolloutFact):
 
 @frozen
 class MovedByHand(RolloutFact):
-    """Administrators have moved these partitions, whose parts may not have been read."""
+    """Administrators have moved these partitions, whose parts may not have been read; `needed` if all of them are."""
 
     partitions: frozenset[TopicPartition]
     version: int
+    needed: int = 0
 
 
 Under = Mapping[int, tuple[TopicPartition, ...]]

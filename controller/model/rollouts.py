@@ -55,6 +55,9 @@ class Rollout:
     """Partitions that administrators have moved before their part was read."""
 
     by_hand_version: int = -1
+    by_hand_needed: int = 0
+    """How many of them were found to be needed when that was looked at last."""
+
     signal: str | None = None
     """Why the operator's signal says no, empty if it says yes; None until it has been asked."""
 
@@ -109,9 +112,9 @@ class Rollout:
         return [part for part in self.stored.parts if not part.opened and not part.closed]
 
     @property
-    def has_closed_moves(self) -> bool:
-        """Whether moves may still begin, or be taken back, that are in no open part."""
-        return any(part.first not in self.parts and _is_of_use(part) for part in self.stored.parts)
+    def closed_parts(self) -> list[StoredPart]:
+        """The parts that are not in memory, of which moves may still begin, or be taken back."""
+        return [part for part in self.stored.parts if part.first not in self.parts and _is_of_use(part)]
 
     @property
     def flying(self) -> list[tuple[Part, int]]:
@@ -254,6 +257,7 @@ class Rollouts:
                 rollout.parts[fact.first].leave_out(fact.number)
             case MovedByHand():
                 rollout.by_hand, rollout.by_hand_version = fact.partitions, fact.version
+                rollout.by_hand_needed = max(rollout.by_hand_needed, fact.needed)
             case RolloutSeen():
                 _see(rollout, fact)
             case RoomTold():

@@ -203,6 +203,23 @@ async def test_undo_leaves_alone_what_was_moved_away_by_hand_and_back(operator: 
     assert await operator.bench.read_assignment(tp) == ReplicaAssignment(TARGET)
 
 
+async def test_moves_by_hand_of_partitions_that_are_not_in_the_plan_are_forgotten(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.handlers.rollout_overrides._LOOKED_THROUGH", 2)
+    await operator.start(3)
+    await operator.finish()
+    for number, replicas in [(0, (5, 6)), (0, TARGET), *((number, (5, 6)) for number in range(5, 15))]:
+        await operator.bench.move(TopicPartition("orders", number), replicas)
+        await operator.catch_up(number)
+    remembered = operator.bench.context.rollouts.by_name["monday"].by_hand
+    assert (TopicPartition("orders", 0) in remembered, len(remembered) <= 2) == (True, True)
+    await operator.fail_over()
+    await operator.order(RolloutOrder.UNDO)
+    await operator.finish()
+    assert await operator.states() == {0: "overridden: an administrator has moved it", 1: "back", 2: "back"}
+
+
 async def test_undo_leaves_what_would_go_back_to_a_dead_broker(operator: Operator) -> None:
     await operator.start(2)
     await operator.finish()

@@ -135,6 +135,15 @@ def decode_part(path: str, data: bytes) -> list[RolloutMove]:
         raise UndecodableZnode(path, "its columns do not fit each other") from error
 
 
+def decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
+    """Return the partitions of a part of a plan."""
+    columns = _unpacked(path, data, _Columns)
+    try:
+        return [TopicPartition(columns.topics[t][0], p) for t, p in zip(columns.topic, columns.partition, strict=False)]
+    except IndexError as error:
+        raise UndecodableZnode(path, "its columns do not fit each other") from error
+
+
 def encode_marks(marks: StoredMarks) -> bytes:
     """Encode the progress of a part."""
     return _packed(marks)
