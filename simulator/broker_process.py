@@ -60,7 +60,7 @@ class BrokerProcess(Process):
         if tp in self.neglect.unfetched:
             self._world.trace.add("fault", self.host, f"fetches {tp} again")
             del self.neglect.unfetched[tp]
-            if self._service is not None:
+            if self._service is not None and self._handle_in_service() is not None:
                 self._service.resume_fetching(tp)
 
     def refuse_orders(self, tp: TopicPartition, error: ErrorCode) -> None:

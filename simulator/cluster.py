@@ -6,13 +6,15 @@ take effect at once; async methods use the cluster's own admin api, or wait in v
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
 from attrs import define, field
 
+from controller.rollout.room import Disk as Room
 from simulator import liveness
 from simulator.administration import ADMIN, Administered, partition_named
 from simulator.broker_process import BrokerProcess
@@ -243,11 +245,12 @@ class SimulatedCluster(Administered):
         self.heal()
         self.world.network.mend()
         self.world.ensemble.mend()
-        self.world.files.clear()
+        self.world.signals.clear()
         for controller in self.controllers.values():
             controller.release_queue()
         for broker in self.brokers.values():
             broker.heed()
+            broker.disk.make_room()
             if not broker.disk.is_in_use:
                 broker.mend_disk()
                 broker.crash()
@@ -365,11 +368,20 @@ async def simulated_cluster(
         raise failure
 
 
+def _room_known(controllers: Mapping[int, ControllerProcess], host: str, name: str) -> Mapping[int, Room]:
+    """Return the room on disks that the controller on a host knows of for a rollout."""
+    [service] = [each.service for each in controllers.values() if each.host == host]
+    office = None if service is None else service.office
+    rollout = None if office is None else office.context.rollouts.by_name.get(name)
+    return {} if rollout is None else rollout.disks
+
+
 def _assemble(world: World) -> SimulatedCluster:
     settings = world.settings
     controllers = {id_: ControllerProcess(world, id_) for id_ in settings.controller_ids}
     brokers = {id_: BrokerProcess(world, id_, Disk(world.safety, id_)) for id_ in settings.broker_ids}
     world.safety.disks.update((id_, process.disk) for id_, process in brokers.items())
+    world.safety.rollouts.room_known = partial(_room_known, controllers)
     bootstrap = [(process.host, PORT) for process in controllers.values()]
     admin = ObservedAdmin(world.network.at(ADMIN), bootstrap, None, 30.0)
     return SimulatedCluster(world, admin, Load(world), controllers, brokers, world.safety.durable)

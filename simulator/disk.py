@@ -21,6 +21,9 @@ from transport.metadata import TopicPartition
 
 DIRECTORIES: Final = 2
 
+_TOTAL: Final = 10**12
+"""The size of a disk, in bytes."""
+
 
 class DiskObserver(Protocol):
     """Is notified of changes that brokers make to their logs, right after each one; not of changes from outside.
@@ -134,6 +137,9 @@ class Disk:
         self.mended_at = -inf
         """The time at which what the broker could not use, or said so, last became usable again."""
 
+        self.free: int | None = None
+        """The bytes that the broker tells to be free; None if it does not tell them."""
+
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()
         self._failed_in_this_life: dict[int, None] = {}
@@ -201,8 +207,8 @@ class Disk:
         return {_path(directory): directory not in self._failed for directory in range(DIRECTORIES)}
 
     def volume(self, path: str) -> Volume:  # noqa: ARG002  as `Logs` has it
-        """Return nothing: a simulated disk never fills up."""
-        return Volume()
+        """Return the one disk of all directories, as far as it is told; it never fills up."""
+        return Volume() if self.free is None else Volume(_TOTAL, self.free)
 
     def partitions(self) -> Collection[TopicPartition]:
         """Return the partitions that have a log."""
@@ -232,6 +238,10 @@ class Disk:
         return tuple(lost)
 
     # --- from outside -------------------------------------------------------------------------------------------
+
+    def make_room(self) -> None:
+        """Let there be room for everything, if the broker tells how much there is."""
+        self.free = None if self.free is None else _TOTAL
 
     def is_healthy(self, tp: TopicPartition) -> bool:
         """Return whether the directory of a partition has worked since the broker's process started.

@@ -70,7 +70,7 @@ def _visible(cluster: CheckedCluster) -> Iterator[str]:
     yield from _preferred(cluster, assignments, leaderships)
     yield from _requests(cluster, leaderships)
     yield from _identities(cluster, assignments)
-    yield from () if cluster.absent else left_behind(cluster.durable, cluster.world.safety.exempt)
+    yield from () if cluster.absent else _rollouts(cluster)
     yield from _deletions(cluster)
     yield from _strays(cluster, assignments)
     yield from _metadata(cluster, assignments, leaderships)
@@ -156,6 +156,11 @@ def _identities(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[
         found = durable.tree.children(path)
         if found != expected and not exempt.has_topic(name):
             yield f"{path} has {found}, although partitions {expected} of the topic are being moved"
+
+
+def _rollouts(cluster: CheckedCluster) -> Iterator[str]:
+    safety = cluster.world.safety
+    return left_behind(cluster.durable, safety.exempt, are_rates_by_hand=safety.rollouts.are_rates_by_hand)
 
 
 def _deletions(cluster: CheckedCluster) -> Iterator[str]:

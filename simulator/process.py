@@ -165,8 +165,14 @@ class Process(ABC):
         self._root = trio.lowlevel.current_task()
         self._world.network.restore(self.host)
         rng = generator(self._world.seed, f"{self.host}/{incarnation}")
-        has_file = self._world.has_file
-        host = Host(lambda: wall_clock_ms(self.skew_ms), rng, give_back_memory=lambda: None, has_file=has_file)
+        signals = self._world.signals
+        host = Host(
+            lambda: wall_clock_ms(self.skew_ms),
+            rng,
+            give_back_memory=lambda: None,
+            has_file=signals.has_file,
+            page_fault=signals.page_fault,
+        )
         try:
             with scope:
                 await self._serve(host)

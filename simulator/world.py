@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import trio
-from attrs import field, frozen
+from attrs import Factory, frozen
 
 from simulator.network.network import SimulatedNetwork
 from simulator.safety.invariants import Safety
 from simulator.settings import Settings
+from simulator.signals import Signals
 from simulator.steps import Steps
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
@@ -25,10 +26,4 @@ class World:
     network: SimulatedNetwork
     ensemble: SimulatedEnsemble
     nursery: trio.Nursery
-    files: dict[str, None] = field(factory=dict)
-    """The files that operators have created on the hosts of controllers."""
-
-    async def has_file(self, path: str) -> bool:
-        """Return whether a file is on the hosts of controllers."""
-        await trio.lowlevel.checkpoint()
-        return path in self.files
+    signals: Signals = Factory(lambda world: world.safety.signals, takes_self=True)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from simulator.actions.edits import EditState, EditTopic, StateEdit, TopicEdit
-from simulator.actions.files import RemoveFile, TouchFile
 from simulator.actions.network import (
     BreakConnections,
     DelayRequest,
@@ -29,6 +28,7 @@ from simulator.actions.processes import (
     Hesitate,
     HoldQueue,
     KeepOutOfIsr,
+    LimitDisks,
     MendDisk,
     ObeyOrders,
     Pause,
@@ -77,6 +77,7 @@ from simulator.actions.sessions import (
     SlowStore,
     lose_answer,
 )
+from simulator.actions.signals import BreakPage, MendPage, RemoveFile, TouchFile
 from simulator.actions.znodes import (
     Allow,
     Damage,
@@ -100,6 +101,7 @@ __all__ = [
     "AnswerRequests",
     "AtCommit",
     "BreakConnections",
+    "BreakPage",
     "CancelAfterFailover",
     "CannotBeDone",
     "ChangeEndpoint",
@@ -130,10 +132,12 @@ __all__ = [
     "Lag",
     "Lasting",
     "Leave",
+    "LimitDisks",
     "ListReassignments",
     "LoseQuorum",
     "MarkForDeletion",
     "MendDisk",
+    "MendPage",
     "NameLeader",
     "NotifyIsrChange",
     "NotifyLogDir",

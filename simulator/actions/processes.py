@@ -24,6 +24,7 @@ from simulator.broker_process import BrokerProcess
 from simulator.cluster import SimulatedCluster
 from simulator.process import ProcessState
 from simulator.refusals import Refusal
+from simulator.settings import host_of
 from simulator.steps import Moment
 from transport.errors import ErrorCode
 from transport.metadata import TopicPartition
@@ -172,6 +173,19 @@ class MendDisk(NodeStrike):
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Mend the disk of a broker."""
         broker_of(cluster, id_).mend_disk()
+
+
+@frozen
+class LimitDisks(Strike):
+    """Let brokers tell how many bytes are free on their disks, which never fill up."""
+
+    free: Mapping[int, int]
+
+    def strike(self, scene: Scene) -> None:
+        """Limit the disks."""
+        for id_, free in self.free.items():
+            scene.cluster.trace.add("fault", host_of(id_), f"has {free} bytes free")
+            broker_of(scene.cluster, id_).disk.free = free
 
 
 @frozen

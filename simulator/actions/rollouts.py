@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+import trio
 from attrs import frozen
 
 from simulator.actions.scene import CannotBeDone, Request, Scene
 from simulator.administration import ADMIN, partition_named
+from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     ChangeRolloutRequest,
     Request as Message,
@@ -19,10 +21,15 @@ from transport.messages import (
     StartRolloutRequest,
     UploadRolloutRequest,
 )
+from transport.wire import WireError
 
 R = TypeVar("R")
 
 _USUAL: Final = RolloutSettings()
+
+_ATTEMPTS: Final = 20
+_AGAIN_SECONDS: Final = 0.5
+_NO_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT})
 
 
 @frozen
@@ -38,14 +45,26 @@ class StartRollout(Request):
     throttle: int = _USUAL.throttle
     bytes: int = _USUAL.bytes
     pause_file: str = _USUAL.pause_file
+    go_url: str = _USUAL.go_url
+    adapts: bool = _USUAL.adapts
 
     async def ask(self, scene: Scene) -> None:
-        """Upload the plan, and start it."""
+        """Upload the plan, and start it; both again if the controller died in between."""
         scene.cluster.trace.add("admin", ADMIN, f"starts rollout {self.name}: {dict(self.targets)}")
+        try:
+            await self._start(scene)
+        except ApiError as refusal:
+            if refusal.code is not ErrorCode.INVALID_REQUEST:
+                raise
+            await self._start(scene)
+
+    async def _start(self, scene: Scene) -> None:
         moves = tuple(RolloutMove(*partition_named(name), target, size=1000) for name, target in self.targets.items())
         await _ask(scene, UploadRolloutRequest(self.name, "digest", 0, moves, skips=True))
         limits = self.into, self.out_of, self.leaders, self.in_all, self.bytes
-        settings = RolloutSettings(*limits, throttle=self.throttle, pause_file=self.pause_file)
+        settings = RolloutSettings(
+            *limits, throttle=self.throttle, pause_file=self.pause_file, go_url=self.go_url, adapts=self.adapts
+        )
         await _ask(scene, StartRolloutRequest(self.name, "digest", len(moves), settings, "admin"))
 
 
@@ -69,6 +88,20 @@ class OrderRollout(Request):
 
 
 async def _ask(scene: Scene, request: Message[R]) -> R:
+    """Ask the controller, again and again while there is none that answers. Raises as `Request.ask` does."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return await _ask_once(scene, request)
+        except (CannotBeDone, WireError):
+            pass
+        except ApiError as refusal:
+            if refusal.code not in _NO_CONTROLLER:
+                raise
+        await trio.sleep(_AGAIN_SECONDS)
+    return await _ask_once(scene, request)
+
+
+async def _ask_once(scene: Scene, request: Message[R]) -> R:
     active = scene.cluster.active_controller
     if active is None:
         raise CannotBeDone("there is no controller now")

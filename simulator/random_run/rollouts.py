@@ -12,12 +12,13 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from simulator.actions.files import RemoveFile, TouchFile
-from simulator.actions.processes import Crash, Start
-from simulator.actions.requests import CreateTopic, DeleteTopic, Reassign
+from controller.rollout.adapting import FIRST, LEAST
+from simulator.actions.processes import Crash, LimitDisks, ResumeFetching, Start, StopFetching
+from simulator.actions.requests import CreateTopic, DeleteTopic, Produce, Reassign
 from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.actions.scene import CONTROLLER, SAME, Action
-from simulator.random_run.happenings import AtStep, Happening, Lasting, Replace
+from simulator.actions.signals import BreakPage, MendPage, RemoveFile, TouchFile
+from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting, Replace
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas, draw_replicas
 from simulator.settings import Settings
@@ -35,6 +36,14 @@ _CHANCE_OF_A_LATE_UNDO: Final = 0.3
 _CHANCE_OF_MOVES_BY_HAND: Final = 0.5
 _CHANCE_OF_A_SIGNAL: Final = 0.3
 _CHANCE_OF_ANOTHER: Final = 0.3
+_CHANCE_OF_A_PAGE: Final = 0.25
+_CHANCE_OF_ADAPTING: Final = 0.3
+_CHANCE_OF_LITTLE_ROOM: Final = 0.25
+
+_MANY: Final = 3
+
+_ROOM: Final = (1_000, 2_000, 2_000, 3_000, 4_000, 10_000)
+"""Bytes that are free on a disk: the replicas of plans have 1,000 each."""
 
 
 @frozen
@@ -82,7 +91,26 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     if rng.random() < _CHANCE_OF_A_LATE_UNDO:
         # Once the faults are over, it comes to its end.
         happenings.append(Happening(seconds - 0.1, None, drawn.order(RolloutOrder.UNDO)))
+    # What follows has a generator of its own, so that all else is as it would be without it.
+    drawn = evolve(drawn, rng=random.Random(f"{drawn.name} at {drawn.at}"))
+    if drawn.rng.random() < _CHANCE_OF_LITTLE_ROOM:
+        return [happenings[0], *_with_little_room(drawn, start)]
+    if drawn.rng.random() < _CHANCE_OF_A_PAGE:
+        start = evolve(start, go_url=f"http://go/{drawn.name}")
+        happenings += _pages(drawn, start.go_url)
+    if drawn.rng.random() < _CHANCE_OF_ADAPTING:
+        start = evolve(start, throttle=drawn.rng.choice((FIRST, 2 * LEAST)), adapts=True)
+        happenings += _slow_copies(drawn)
     return [*happenings, Happening(drawn.at, None, start)]
+
+
+def _with_little_room(drawn: _Drawn, start: StartRollout) -> Iterator[Happening]:
+    """Draw a rollout that finds disks with room for a few replicas at once, or none; nothing else happens to it."""
+    yield Happening(drawn.at, None, evolve(start, into=_MANY, out_of=_MANY, leaders=_MANY, in_all=2 * _MANY))
+    yield from _slow_copies(drawn)
+    for at in (0.0, drawn.at + drawn.rng.uniform(5.0, 8.0)):
+        free = {id_: drawn.rng.choice(_ROOM) for id_ in drawn.settings.broker_ids}
+        yield Happening(at, None, LimitDisks(free))
 
 
 def _start(rng: random.Random, name: str, targets: Mapping[str, Replicas]) -> StartRollout:
@@ -163,6 +191,23 @@ def _signals(drawn: _Drawn, path: str) -> Iterator[Happening]:
     at = drawn.later()
     yield Happening(at, None, TouchFile(path))
     yield Happening(at + drawn.rng.uniform(0.5, 8.0), None, RemoveFile(path))
+
+
+def _pages(drawn: _Drawn, url: str) -> Iterator[Happening]:
+    """Draw when the page does not say yes: before the first move or later, and until the end at most."""
+    at = drawn.rng.choice((0.0, drawn.later()))
+    yield Happening(at, None, BreakPage(url, silent=drawn.rng.random() < 0.3))  # noqa: PLR2004
+    yield Happening(at + drawn.rng.uniform(0.5, 12.0), None, MendPage(url))
+
+
+def _slow_copies(drawn: _Drawn) -> Iterator[Happening]:
+    """Draw moves that stay in flight until the controller has looked at how brokers do, and at their disks."""
+    names, brokers = sorted(drawn.targets), drawn.settings.broker_ids
+    # Without records, a replica that fetches nothing lacks nothing.
+    yield Happening(drawn.at - 0.1, None, Produce(dict.fromkeys(names, 2)))
+    yield Happening(drawn.at - 0.01, None, InTurn(tuple(StopFetching({id_: names}) for id_ in brokers)))
+    end = drawn.at + drawn.rng.uniform(5.5, 9.0)
+    yield Happening(end, None, InTurn(tuple(ResumeFetching({id_: names}) for id_ in brokers)))
 
 
 def _another(drawn: _Drawn) -> Iterator[Happening]:

@@ -36,6 +36,7 @@ from simulator.safety.settings import Alterations
 from simulator.safety.told import Told
 from simulator.safety.unclean import UncleanElections
 from simulator.settings import CONTROLLERS, host_of
+from simulator.signals import Signals
 from simulator.steps import ControllerStep
 from simulator.store.durable import Durable
 from simulator.trace import Trace
@@ -105,6 +106,9 @@ class Safety:
     exempt: Exemptions = field(factory=Exemptions, init=False)
     """Rows that are not checked."""
 
+    signals: Signals = field(factory=Signals, init=False)
+    """The signals by which operators hold rollouts up."""
+
     history: AdminHistory = field(init=False)
     """The requests of administrators and the commits, to be checked at the end."""
 
@@ -140,7 +144,7 @@ class Safety:
     _deletions: Deletions = field(init=False)
     _promises: Promises = field(init=False)
     _ledger: Ledger = field(init=False)
-    _rollouts: Rollouts = field(init=False)
+    rollouts: Rollouts = field(init=False)
     _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -168,7 +172,7 @@ class Safety:
             frozenset(CONTROLLERS if self.is_kafkas else ()),
         )
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
-        self._rollouts = Rollouts(self._partitions)
+        self.rollouts = Rollouts(self._partitions, self.signals)
 
     def report(self, invariant: str, text: str) -> None:
         """Record a violation; only the first counts."""
@@ -205,7 +209,7 @@ class Safety:
             self._deletions.changed(change)
             self._promises.changed(change)
             self._judge(ACKNOWLEDGED, self._ledger.changed(change))
-        self._judge(ROLLOUTS, self._rollouts.committed(host, ops, changes, self.durable))
+        self._judge(ROLLOUTS, self.rollouts.committed(host, ops, changes, self.durable))
         # Last, because the other invariants say better what is wrong.
         self._judge(DECISIONS, self.decisions.committed(host, ops, changes, self.durable))
 
@@ -242,7 +246,7 @@ class Safety:
 
     def asked(self, request: object) -> None:
         """Record a request of a broker or an administrator, as a controller takes it from the network."""
-        self._rollouts.asked(request)
+        self.rollouts.asked(request)
         if isinstance(request, AlterPartitionRequest):
             self._leaderships.asked(request)
         elif isinstance(request, ControlledShutdownRequest):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from attrs import frozen
 
 from controller.model.rollout_parts import CODES
+from controller.rollout.room import Disk
 from controller.rollout.states import MoveState
 from transport.messages import UNLIMITED, RolloutMove, RolloutSettings
 from transport.metadata import TopicPartition
@@ -95,6 +96,14 @@ def exceeded(begun: Flying, flying: Collection[Flying], settings: RolloutSetting
     total = sum(each.move.bytes for each in flying)
     if begun.move.bytes and total > max(settings.bytes, begun.move.bytes) and settings.bytes != UNLIMITED:
         yield f"has {total:,} bytes in flight, not at most {settings.bytes:,}"
+
+
+def short_of_room(begun: Planned, flying: Collection[Planned], disks: Mapping[int, Disk]) -> Iterator[str]:
+    """Yield the brokers on which a move needs more room than is known, after all that are in flight with it."""
+    for broker in sorted(begun.adding & disks.keys()):
+        needed = sum(max(each.move.size, 0) for each in flying if broker in each.adding)
+        if needed > disks[broker].free:
+            yield f"though broker {broker} has told of {disks[broker].free:,} bytes, and {needed:,} are needed"
 
 
 def _text(count: int, what: str, most: int) -> str:

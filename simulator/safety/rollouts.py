@@ -1,23 +1,27 @@
 """Check that a rollout begins only moves that it has marked, of the topics that it was planned for, within its limits.
 
-It begins none while it is paused, and none of a partition that an administrator has moved since the rollout began.
+It begins none while it is paused, while a signal says no, or where the room is known not to be enough, and none of a
+partition that an administrator has moved since the rollout began.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from typing import Final
 
+import trio
 from attrs import define, field
 
+from controller.rollout.room import Disk
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange, Partitions, is_controller
-from simulator.safety.rollout_limits import Flying, Planned, exceeded
+from simulator.safety.rollout_limits import Flying, Planned, exceeded, short_of_room
+from simulator.signals import Signals
 from simulator.store.durable import Durable
-from transport.messages import AlterPartitionReassignmentsRequest, RolloutMove
+from transport.messages import AlterPartitionReassignmentsRequest, IncrementalAlterConfigsRequest, RolloutMove
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths, rollouts
 from transport.store.fields import UndecodableZnode
@@ -41,6 +45,19 @@ class Rollouts:
     """The plans of all rollouts, by the path of their parts, and the moves by hand."""
 
     partitions: Partitions
+    signals: Signals
+    room_known: Callable[[str, str], Mapping[int, Disk]] = lambda _host, _name: {}
+    """Returns the room on disks that the controller on a host knows of for a rollout."""
+
+    are_rates_by_hand: bool = False
+    """Whether somebody else has written the rates to which throttles of brokers are restored."""
+
+    _took_office: float = 0.0
+    """When the controller took office."""
+
+    _started: dict[str, float] = field(factory=dict, init=False)
+    """When each rollout was started."""
+
     _parts: dict[str, tuple[str, int, list[RolloutMove]]] = field(factory=dict, init=False)
     _asked: defaultdict[TopicPartition, set[tuple[int, ...] | None]] = field(
         factory=lambda: defaultdict(set), init=False
@@ -55,6 +72,8 @@ class Rollouts:
         if isinstance(request, AlterPartitionReassignmentsRequest):
             for item in request.partitions:
                 self._asked[item.tp].add(item.replicas)
+        elif isinstance(request, IncrementalAlterConfigsRequest):
+            self.are_rates_by_hand = self.are_rates_by_hand or RECORDS[0] in str(request)
 
     def committed(
         self, host: str, ops: Sequence[Op], changes: Sequence[PartitionChange], durable: Durable
@@ -62,24 +81,32 @@ class Rollouts:
         """Check the moves that a commit begins, right after it took effect."""
         for op in ops:
             self._follow(op)
-        if not self._parts or not is_controller(host):
+        if not is_controller(host):
+            self.are_rates_by_hand = self.are_rates_by_hand or any(map(_has_rates, ops))
+            return
+        if not self._parts:
             return
         turned = [change for change in changes if _is_turned(change)]
         planned = list(self._planned(durable)) if turned else []
         for change in turned:
             if not self.partitions.is_exempt(change.tp.topic):
-                yield from self._turned(change, planned, durable)
+                yield from self._turned(host, change, planned, durable)
 
     def _follow(self, op: Op) -> None:
         if op.path == paths.REASSIGN_PARTITIONS and isinstance(op, Create | Set):
             with suppress(formats.UndecodableZnode):
                 for tp, target in formats.decode_reassign_partitions(op.data).items():
                     self._asked[tp].add(target)
+        if op.path == paths.CONTROLLER_EPOCH and isinstance(op, Create | Set):
+            self._took_office = trio.current_time()
         if not op.path.startswith(_BELOW):
             return
         match op.path.removeprefix(_BELOW).split("/"):
             case [name] if isinstance(op, Delete) or (isinstance(op, Create | Set) and not op.data):
                 self._by_hand.pop(name, None)
+                self._started.pop(name, None)
+            case [name] if isinstance(op, Create | Set):
+                self._started.setdefault(name, trio.current_time())
             case [name, "moves", first] if isinstance(op, Create | Set):
                 self._parts[op.path] = name, int(first), rollouts.decode_part(op.path, op.data)
             case [_, "moves", _] if isinstance(op, Delete):
@@ -92,14 +119,16 @@ class Rollouts:
             marks = bytes(len(moves)) if znode is None else rollouts.decode_marks(path, znode.data).marks
             yield from (Planned.marked(name, move, code) for move, code in zip(moves, marks, strict=True))
 
-    def _turned(self, change: PartitionChange, planned: Sequence[Planned], durable: Durable) -> Iterator[str]:
+    def _turned(
+        self, host: str, change: PartitionChange, planned: Sequence[Planned], durable: Durable
+    ) -> Iterator[str]:
         """Judge a partition whose target has changed: by a rollout, by an administrator, or by nobody who may."""
         own = [each for each in planned if each.tp == change.tp]
         marked = [each for each in own if each.is_under_way]
         _, now = _assignments(change)
         begun = [each for each in marked if each.target == now.target_replicas]
         for each in begun if _begins(change) else ():
-            yield from self._begun(change, each, planned, durable)
+            yield from self._begun(host, change, each, planned, durable)
         if begun or any(now.target_replicas in (each.move.before, each.move.after) for each in marked):
             return
         if self._asked[change.tp] & {now.target_replicas, None}:
@@ -114,7 +143,7 @@ class Rollouts:
                 self._by_hand[name].add((change.tp, change.after.topic_id))
 
     def _begun(
-        self, change: PartitionChange, one: Planned, planned: Sequence[Planned], durable: Durable
+        self, host: str, change: PartitionChange, one: Planned, planned: Sequence[Planned], durable: Durable
     ) -> Iterator[str]:
         stored = _stored(one.rollout, durable)
         if stored is None or change.after is None:
@@ -122,6 +151,8 @@ class Rollouts:
         begins = f"{change.tp} begins to move by rollout {one.rollout}"
         if stored.holds:
             yield f"{begins}, which is paused by {', '.join(stored.holds)}"
+        if self.signals.no_since(stored.settings) < max(self._took_office, self._started[one.rollout]):
+            yield f"{begins}, whose signal has said no since before the controller asked it"
         if one.move.topic_id != change.after.topic_id:
             yield f"{begins}, which was planned for the topic {one.move.topic_id}, not {change.after.topic_id}"
         if (change.tp, change.after.topic_id) in self._by_hand[one.rollout]:
@@ -129,6 +160,8 @@ class Rollouts:
         flying = [self._flying(each) for each in planned if each.rollout == one.rollout and self._is_flying(each)]
         for text in exceeded(self._flying(one), flying, stored.settings):
             yield f"rollout {one.rollout} {text}"
+        for text in short_of_room(one, [each.move for each in flying], self.room_known(host, one.rollout)):
+            yield f"{begins}, {text}"
 
     def _is_flying(self, each: Planned) -> bool:
         partition = self.partitions.get(each.tp)
@@ -183,7 +216,13 @@ def _plain(name: str) -> str:
     return name.removeprefix(RECORDS[0]).removeprefix(RECORDS[1])
 
 
-def left_behind(durable: Durable, exempt: Exemptions) -> Iterator[str]:
+def _has_rates(op: Op) -> bool:
+    """Return whether an operation writes the rates that brokers had before moves."""
+    is_brokers = op.path.startswith(f"{paths.BROKER_CONFIGS}/")
+    return is_brokers and isinstance(op, Create | Set) and RECORDS[0].encode() in op.data
+
+
+def left_behind(durable: Durable, exempt: Exemptions, *, are_rates_by_hand: bool) -> Iterator[str]:
     """Yield what rollouts leave behind that are over, and those that should be over."""
     found = {name: _stored(name, durable) for name in durable.tree.children(paths.ROLLOUTS) or ()}
     known = {name: stored for name, stored in found.items() if stored is not None}
@@ -202,6 +241,10 @@ def left_behind(durable: Durable, exempt: Exemptions) -> Iterator[str]:
         znode = durable.tree.read(paths.topic_config(name))
         if znode is not None and RECORDS[1].encode() in znode.data:
             yield f"topic {name} still has a throttle of a rollout"
+    for name in () if are_rates_by_hand or not known else durable.tree.children(paths.BROKER_CONFIGS) or ():
+        znode = durable.tree.read(f"{paths.BROKER_CONFIGS}/{name}")
+        if znode is not None and RECORDS[0].encode() in znode.data:
+            yield f"broker {name} still has the rate of a rollout"
 
 
 def _is_held_up(durable: Durable, topics: Collection[str]) -> bool:

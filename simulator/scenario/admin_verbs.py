@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from simulator.actions import edits, files, placements, recreations, requests, znodes
+from simulator.actions import edits, placements, recreations, requests, signals, znodes
 from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopics, Elect
 from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.scenario.arguments import FLAWS, KINDS, SETTING, TARGETS, TOPIC_NAMES, TOPICS, TOTALS, words
 from simulator.scenario.nouns import BROKER_ID, PARTITION, PARTITION_PATTERN, PARTITIONS, SETTING_VALUE, TOPIC, node
-from simulator.scenario.shapes import Key, choice, integer, list_of, map_of, text
+from simulator.scenario.shapes import FLAG, Key, choice, integer, list_of, map_of, text
 from simulator.scenario.verb import Verb, by_keys as _keys, nothing as _nothing, verb as _verb
 from transport.messages import ElectionType, RolloutOrder
 from transport.store.tree import Access
 
 _ROLLOUT: Final = text("the name of a rollout", r"[A-Za-z0-9._-]+")
 _LIMIT: Final = integer("a limit", 1)
+_URL: Final = text("the URL of a page")
 
 
 def _elect(kind: ElectionType, text: str) -> Verb:
@@ -76,6 +77,8 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
             "throttle": Key(_LIMIT, "Bytes per second and broker; by default there is no throttle."),
             "bytes": Key(_LIMIT, "The most bytes in flight; by default there is no limit."),
             "pause_file": Key(text("the path of a file"), "The file that holds it up while it exists; see touch_file."),
+            "go_url": Key(_URL, "The page that holds it up while it does not answer 2xx; see break_page."),
+            "adapts": Key(FLAG, "Whether the throttle is changed by how brokers do."),
         },
     ),
     "order_rollout": _keys(
@@ -90,8 +93,17 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
             "throttle": Key(_LIMIT, "Bytes per second and broker from now on."),
         },
     ),
-    "touch_file": _verb(files.TouchFile, text("the path of a file")),
-    "remove_file": _verb(files.RemoveFile, text("the path of a file")),
+    "touch_file": _verb(signals.TouchFile, text("the path of a file")),
+    "remove_file": _verb(signals.RemoveFile, text("the path of a file")),
+    "break_page": _keys(
+        signals.BreakPage,
+        {
+            "url": Key(_URL, "The page.", is_required=True),
+            "silent": Key(FLAG, "Whether it does not answer at all."),
+        },
+        _URL,
+    ),
+    "mend_page": _verb(signals.MendPage, _URL),
     "list_reassignments": _nothing(requests.ListReassignments),
     "describe_topics": _nothing(requests.DescribeTopics),
     "produce": _verb(requests.Produce, map_of(PARTITION, integer("a number of records", 1))),

@@ -139,6 +139,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         BROKER_NODES,
     ),
     "mend_disk": _verb(processes.MendDisk, BROKER_NODES),
+    "limit_disks": _verb(processes.LimitDisks, map_of(BROKER_ID, integer("a number of bytes"))),
     "stop_fetching": _verb(processes.StopFetching, map_of(BROKER_ID, PARTITIONS)),
     "resume_fetching": _verb(processes.ResumeFetching, map_of(BROKER_ID, PARTITIONS)),
     "refuse_orders": _keys(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.model.rollout_parts import CODES
+from controller.rollout.room import Disk
 from controller.rollout.states import MoveState
-from simulator.safety.rollout_limits import Flying, Planned, exceeded
+from simulator.safety.rollout_limits import Flying, Planned, exceeded, short_of_room
 from transport.messages import RolloutMove, RolloutSettings
 
 LEADER = 1
@@ -40,3 +41,15 @@ def test_a_move_larger_than_the_limit_may_go_alone() -> None:
     moves = flying(2)
     assert list(exceeded(moves[0], moves[:1], RolloutSettings(bytes=50))) == []
     assert list(exceeded(moves[0], moves, RolloutSettings(bytes=50))) == ["has 200 bytes in flight, not at most 50"]
+
+
+@pytest.mark.parametrize("state", [MoveState.IN_FLIGHT, MoveState.GOING_BACK])
+def test_room_is_needed_for_all_that_is_in_flight_to_a_broker(state: MoveState) -> None:
+    moves = [each.move for each in flying(2, state)]
+    [receiver] = moves[0].adding
+    short = {receiver: Disk(199, 199)}
+    assert list(short_of_room(moves[0], moves, short)) == [
+        f"though broker {receiver} has told of 199 bytes, and 200 are needed"
+    ]
+    assert list(short_of_room(moves[0], moves[:1], short)) == []
+    assert list(short_of_room(moves[0], moves, {receiver: Disk(200, 200), 2: Disk(0, 0)})) == []

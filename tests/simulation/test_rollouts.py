@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller.rollout.adapting import FIRST, LEAST
 from klamm.testing import SimulatedCluster, open_cluster
-from klamm.testing.actions import RemoveFile, TouchFile
+from klamm.testing.actions import BreakPage, LimitDisks, MendPage, RemoveFile, ResumeFetching, StopFetching, TouchFile
 from transport.messages import (
     ChangeRolloutRequest,
     DescribeRolloutsRequest,
@@ -124,4 +124,33 @@ async def test_a_file_on_the_hosts_of_controllers_holds_a_rollout_up() -> None:
         assert replicas(c) == {(1, 2)}
         assert (await describe(c)).why == "/run/stop exists"
         RemoveFile("/run/stop").on(c)
+        assert (await end(c)).counts == (("done", PARTITIONS),)
+
+
+@pytest.mark.parametrize(("is_silent", "why"), [(False, "answers 503"), (True, "does not answer: timed out")])
+async def test_a_page_that_does_not_say_yes_holds_a_rollout_up(is_silent: bool, why: str) -> None:
+    async with open_cluster() as c:
+        BreakPage("http://go/", silent=is_silent).on(c)
+        await start(c, replace(USUAL, go_url="http://go/"))
+        await trio.sleep(30)
+        assert replicas(c) == {(1, 2)}
+        assert (await describe(c)).why == f"http://go/ {why}"
+        MendPage("http://go/").on(c)
+        assert (await end(c)).counts == (("done", PARTITIONS),)
+
+
+async def test_moves_wait_for_room_on_the_disk_that_they_go_to() -> None:
+    async with open_cluster() as c:
+        first = [f"orders-{number}" for number in range(IN_FLIGHT)]
+        LimitDisks({3: 15_000}).on(c)
+        StopFetching({3: first}).on(c)
+        await start(c)
+        await trio.sleep(15)
+        ResumeFetching({3: first[1:]}).on(c)
+        await trio.sleep(15)
+        described = await describe(c)
+        assert described.counts == (("pending", PARTITIONS - IN_FLIGHT), ("in flight", 1), ("done", IN_FLIGHT - 1))
+        assert described.waits == (("broker 3 has room for 5,000 bytes, and it needs 10,000", PARTITIONS - IN_FLIGHT),)
+        LimitDisks({3: 10**9}).on(c)
+        ResumeFetching({3: first[:1]}).on(c)
         assert (await end(c)).counts == (("done", PARTITIONS),)

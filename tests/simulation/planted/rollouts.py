@@ -22,7 +22,7 @@ def a_move_of_a_rollout_may_begin_twice(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.rollout_moves:_begin",
-        ("yield from write_marks(rollout, changes)\n", ""),
+        ("yield from write_marks(rollout, changes)\n", "yield from ()\n"),
         ("for part, number in begun if part.state(number) is part.direction.in_flight]", "for part, number in begun]"),
     )
 
@@ -60,6 +60,39 @@ def an_override_by_hand_is_overwritten(patch: pytest.MonkeyPatch) -> None:
     edit(patch, "controller.model.rollouts:Rollouts.open_moves", (states, "{part.direction.in_flight}"))
 
 
+def a_signal_never_lets_go(patch: pytest.MonkeyPatch) -> None:
+    """Keep the first no of an operator's signal."""
+    edit(
+        patch,
+        "controller.model.rollouts:Rollouts._of_known",
+        ("rollout.signal = fact.text", "rollout.signal = rollout.signal or fact.text"),
+    )
+
+
+def a_signal_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """Begin moves before the operator's signal has been asked."""
+    edit(
+        patch,
+        "controller.handlers.rollout_brakes:brake_of",
+        ('"its signal has not been asked for yet" if rollout.signal is None else rollout.signal', "rollout.signal"),
+    )
+
+
+def a_rate_of_a_rollout_is_left(patch: pytest.MonkeyPatch) -> None:
+    """Restore the rates of brokers only if the rollout was begun by the same controller."""
+    edit(
+        patch,
+        "controller.handlers.rollouts:_end",
+        ("if is_last and rollout.stored.throttled:", "if is_last and rollout.stored.throttled and context.epoch == 1:"),
+    )
+
+
+def moves_in_flight_take_no_room(patch: pytest.MonkeyPatch) -> None:
+    """Begin moves as if those in flight took no room on disks."""
+    taken = "taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]"
+    edit(patch, "controller.handlers.rollout_moves:_standing", (taken, "taken: list[Move] = []"))
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
@@ -67,4 +100,8 @@ BUGS = (
     a_brake_never_lets_go,
     an_undo_forgets_the_order,
     an_override_by_hand_is_overwritten,
+    a_signal_never_lets_go,
+    a_signal_is_not_waited_for,
+    a_rate_of_a_rollout_is_left,
+    moves_in_flight_take_no_room,
 )
