@@ -9,7 +9,17 @@ from typing import Generic, TypeVar
 from attrs import define, evolve, field
 
 from controller.channels.backlog import Told
-from controller.channels.blocks import MAX_PARTITIONS, Key, Orders, States, Stops, key_of, key_of_order, key_of_stop
+from controller.channels.blocks import (
+    MAX_PARTITIONS,
+    Key,
+    Orders,
+    States,
+    Stops,
+    are_rising,
+    key_of,
+    key_of_order,
+    key_of_stop,
+)
 from controller.model.rounds import (
     Publication,
     TellLeaderAndIsr,
@@ -71,11 +81,11 @@ class _Selections(Generic[R]):
 
     def joined(self) -> Iterator[tuple[int, list[list[SharedRows[R]]]]]:
         """Yield each broker with the lists that it is told together: no two of their rows have the same key."""
-        keys = list(map(self._key, self._common.rows))
-        are_different = len(set(keys)) == len(keys)
+        rows, key = self._common.rows, self._key
+        self._common.are_sorted = are_rising(map(key, rows))
         for broker_id, places in self._places.items():
             # Rows with the same key would have to be merged: the backlog does so if they come one by one.
-            is_list = are_different or len({keys[place] for place in places}) == len(places)
+            is_list = self._common.are_sorted or len({key(rows[place]) for place in places}) == len(places)
             size = MAX_PARTITIONS if is_list else 1
             lists = [self._common.select(places[start : start + size]) for start in range(0, len(places), size)]
             yield broker_id, [lists] if is_list else [[rows] for rows in lists]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from operator import attrgetter
-from typing import Final, Generic, TypeVar
+from itertools import pairwise, starmap
+from operator import attrgetter, lt
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, frozen
 
@@ -40,6 +41,20 @@ class Block(Generic[V]):
     def topics(self) -> frozenset[str]:
         """The names of the topics in this block."""
         return frozenset(map(self._topic, self.rows))
+
+    def shares_topic(self, other: Block[Any]) -> bool:
+        """Return whether both have entries of one topic."""
+        if self.rows.are_sorted and other.rows.are_sorted:
+            # Mostly the ends tell that the blocks are apart, without a look at each row.
+            (first, last), (others_first, others_last) = self.ends, other.ends
+            if last < others_first or others_last < first:
+                return False
+        return not self.topics.isdisjoint(other.topics)
+
+    @cached_property
+    def ends(self) -> tuple[str, str]:
+        """The topics of the first and the last row."""
+        return self._topic(self.rows[0]), self._topic(self.rows[-1])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -88,24 +103,26 @@ class States:
 
         A deletion and the state of the topic that was recreated under its name are told one after the other.
         """
+        if are_rising(map(key_of, partitions)):
+            return [cls._of(partitions, are_sorted=True)]
         newest = {key_of(state): state for state in partitions}
         if len(newest) == len(partitions):
-            return [cls._of(newest)]
+            return [cls._of(partitions)]
         told, newest = [], {}
         for state in partitions:
             key = key_of(state)
             waiting = newest.get(key)
             if waiting is not None and is_recreation(waiting, state):
-                told.append(cls._of(newest))
+                told.append(cls._of(newest.values()))
                 newest, waiting = {}, None
             newest[key] = state if waiting is None else newer_state(waiting, state)
-        return [*told, cls._of(newest)]
+        return [*told, cls._of(newest.values())]
 
     @classmethod
-    def _of(cls, states: Mapping[Key, PartitionState]) -> States:
-        rows = tuple(states.values())
-        cuts = [slice(start, start + MAX_PARTITIONS) for start in range(0, len(rows), MAX_PARTITIONS)]
-        return cls(tuple([Block(SharedRows(rows[cut]), key_of, topic_of) for cut in cuts]))
+    def _of(cls, states: Iterable[PartitionState], *, are_sorted: bool = False) -> States:
+        rows = tuple(states)
+        cuts = [rows[start : start + MAX_PARTITIONS] for start in range(0, len(rows), MAX_PARTITIONS)]
+        return cls(tuple([Block(SharedRows.of(cut, are_sorted=are_sorted), key_of, topic_of) for cut in cuts]))
 
 
 key_of: Final[Callable[[PartitionState], Key]] = attrgetter("topic", "partition")
@@ -122,6 +139,14 @@ _topic_of_order: Final[Callable[[LeaderAndIsrPartition], str]] = attrgetter("sta
 
 key_of_stop: Final[Callable[[StopReplicaPartition], Key]] = attrgetter("topic", "partition")
 """Returns the key of an order to stop a replica."""
+
+
+def are_rising(keys: Iterable[Key]) -> bool:
+    """Return whether each key is greater than the one before, so that none occurs twice.
+
+    Those of many partitions almost always are, and to see this takes less than a set of them.
+    """
+    return all(starmap(lt, pairwise(keys)))
 
 
 def is_recreation(waiting: PartitionState, state: PartitionState) -> bool:

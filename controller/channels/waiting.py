@@ -152,7 +152,7 @@ Behind = Waiting[Any] | AbstractSet[Key]
 def _common(part: Block[V] | dict[Key, V], block: Block[Any]) -> Iterable[Key]:
     """Return the keys that a part and a block have in common, in the order of the block."""
     if isinstance(part, Block):
-        if part.topics.isdisjoint(block.topics):
+        if not part.shares_topic(block):
             return ()
         part = part.entries
     return () if part.keys().isdisjoint(block.entries) else [key for key in block.entries if key in part]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from attrs import evolve
 
@@ -220,8 +221,8 @@ def orders_of_all(
 ) -> list[Publication]:
     """Return the LeaderAndIsr publications for the replicas of many partitions on `ids`; see `orders`."""
     told: list[Publication] = []
-    for alone, group in groupby(states, lambda state: bool(state.adding_replicas or empty)):
-        if alone:
+    for adding, group in groupby(states, attrgetter("adding_replicas")):
+        if adding or empty:
             told += [order for state in group for order in orders(context, state.tp, state, ids, empty)]
             continue
         alike = list(group)

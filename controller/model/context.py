@@ -8,7 +8,7 @@ follow from the facts, so that queries about one broker need not scan all partit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from typing import assert_never
 
 from attrs import Factory, define, field
@@ -377,8 +377,8 @@ class ControllerContext:
             self._phases.rows.pop(tp, None)
 
     def _partitions_found(self, fact: facts.PartitionsFound) -> None:
-        led = zip(fact.tps, fact.leaderships, strict=True)
-        self.leadership.update((tp, leadership) for tp, leadership in led if leadership is not None)
+        states = fact.leaderships
+        self.leadership.update(zip(compress(fact.tps, states), filter(None, states), strict=True))
         self._phases.put_all(fact.tps, fact.rows)
 
     def _replicas_moved(self, fact: facts.ReplicasMoved) -> None:

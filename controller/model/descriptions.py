@@ -26,11 +26,8 @@ def describe_all(
         znode = context.topics[tp[0]].znode
         assignment = znode.partitions[tp[1]]
         replicas = assignment.replicas
-        if alone and tp in alone:
-            dead = _offline(context, tp, replicas)
-        elif replicas in offline:
-            dead = offline[replicas]
-        else:
+        dead = _offline(context, tp, replicas) if alone and tp in alone else offline.get(replicas)
+        if dead is None:
             dead = offline[replicas] = _offline(context, tp, replicas)
         states.append(PartitionState.of(tp, znode.topic_id or "", assignment, leadership, dead))
     return states

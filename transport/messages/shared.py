@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Generic, TypeVar, cast
+from typing import Generic, Self, TypeVar, cast
 
 from attrs import define, field
 
@@ -19,9 +19,19 @@ class SharedRows(tuple[R, ...]):  # noqa: SLOT001  it has a dictionary for what 
     A `form` stands for a wire, a version, and whatever else the bytes depend on.
     """
 
+    are_sorted: bool = False
+    """Whether the rows are known to be in the order of their keys, which are all different."""
+
     _common: CommonRows[R] | None = None
     _places: Sequence[int] = ()
     _parts: Sequence[tuple[R, ...]] = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[R], *, are_sorted: bool) -> Self:
+        """Make a tuple of rows that may be known to be in order."""
+        made = cls(rows)
+        made.are_sorted = are_sorted
+        return made
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[R, ...]]) -> tuple[R, ...]:
@@ -67,12 +77,15 @@ class CommonRows(Generic[R]):
     """Rows of which each of several brokers is sent its own selection. Each row is packed once."""
 
     rows: list[R] = field(factory=list)
+    are_sorted: bool = field(default=False, init=False)
+    """See `SharedRows`."""
+
     _packed: dict[Hashable, list[bytes]] = field(factory=dict, init=False)
     """The bytes of each row, b"" while it has not been packed."""
 
     def select(self, places: Sequence[int]) -> SharedRows[R]:
         """Return some of the rows, by their places in the list, to which no more may be added."""
-        selected = SharedRows(map(self.rows.__getitem__, places))
+        selected = SharedRows.of(map(self.rows.__getitem__, places), are_sorted=self.are_sorted)
         selected.be_of(self, places)
         return selected
 

@@ -18,7 +18,6 @@ from transport.metadata import (
     MAX_RISING_EPOCH,
     NO_LEADER,
     LeaderAndIsr,
-    LeaderRecoveryState,
     ReplicaAssignment,
     is_topic_id,
     number_in,
@@ -27,17 +26,22 @@ from transport.store import fields
 
 _CACHED: Final = 1 << 16
 
+_ISR: Final = b'"isr":'
+
 _Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 _Brokers = tuple[int, ...]
 
 
-class _State(Struct, forbid_unknown_fields=True, gc=False):
+class _Epochs(Struct, forbid_unknown_fields=True, gc=False):
     controller_epoch: _Number
     leader: Annotated[int, Meta(ge=NO_LEADER, le=MAX_NUMBER)]
     leader_epoch: Annotated[int, Meta(ge=0, le=MAX_RISING_EPOCH)]
-    isr: _Brokers
+    isr: tuple[()]
     version: _Number = 1
-    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+
+class _Isr(Struct, forbid_unknown_fields=True, gc=False):
+    isr: _Brokers
 
 
 class _Topic(Struct, forbid_unknown_fields=True, gc=False):
@@ -48,20 +52,36 @@ class _Topic(Struct, forbid_unknown_fields=True, gc=False):
     version: _Number = 1
 
 
-_decode_state: Final = msgspec.json.Decoder(_State).decode
+_decode_epochs: Final = msgspec.json.Decoder(_Epochs).decode
+_decode_isr: Final = msgspec.json.Decoder(_Isr).decode
 _decode_topic: Final = msgspec.json.Decoder(_Topic).decode
 
 
 def partition_state(data: bytes, version: int) -> LeaderAndIsr | None:
-    """Return the state of a partition; `version` is the dataVersion of its znode."""
+    """Return the state of a partition; `version` is the dataVersion of its znode.
+
+    What stands before the ISR, and the ISR, are decoded apart: most partitions have either in common with others.
+    """
+    before, _, after = data.partition(_ISR)
     try:
-        state = _decode_state(data)
+        leader, leader_epoch, controller_epoch = _epochs(before)
+        isr, fault = _isr(after)
     except msgspec.DecodeError:
         return None
-    isr, fault = fields.shared(state.isr)
-    recovery = state.leader_recovery_state
-    decoded = LeaderAndIsr(state.leader, state.leader_epoch, isr, version, state.controller_epoch, recovery)
-    return None if fault else decoded
+    return None if fault else LeaderAndIsr(leader, leader_epoch, isr, version, controller_epoch)
+
+
+@lru_cache(_CACHED)
+def _epochs(before: bytes) -> tuple[int, int, int]:
+    """Return the leader, its epoch and the controller's from what stands before the ISR. Raises DecodeError."""
+    state = _decode_epochs(before + _ISR + b"[]}")
+    return state.leader, state.leader_epoch, state.controller_epoch
+
+
+@lru_cache(_CACHED)
+def _isr(after: bytes) -> tuple[tuple[int, ...], str]:
+    """Return one ISR for equal ones, and its fault, from its list and the end of the object. Raises DecodeError."""
+    return fields.shared(_decode_isr(b"{" + _ISR + after).isr)
 
 
 def topic(data: bytes) -> tuple[dict[int, ReplicaAssignment], str] | None:
