@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Final
 
 from attrs import define, field
@@ -32,7 +31,6 @@ from transport.metadata import LEADER_DURING_DELETE, Stray, TopicPartition
 
 log = get_logger(__name__)
 
-_error: Final = attrgetter("error")
 _STALE: Final = frozenset((ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH))
 
 
@@ -107,7 +105,7 @@ def _deleted(request: UpdateMetadataRequest) -> tuple[PartitionState, ...]:
 
 def _log_refusals(broker_id: int, response: LeaderAndIsrResponse | StopReplicaResponse) -> None:
     # A look at all outcomes together is faster than one at each: almost always all are good.
-    if set(map(_error, response.partitions)) <= {ErrorCode.NONE}:
+    if {item.error for item in response.partitions} <= {ErrorCode.NONE}:
         return
     for item in response.partitions:
         if item.error is not ErrorCode.NONE:

@@ -39,7 +39,7 @@ from transport.metadata import (
     LeaderAndIsr,
     TopicPartition,
 )
-from transport.store import formats, paths
+from transport.store import formats, paths, plain_formats
 from transport.store.chunks import Group
 from transport.store.protocol import Create, Set, Znode
 
@@ -114,18 +114,22 @@ def decode_states(
     """
     states: list[LeaderAndIsr | None] = []
     for tp, znode in zip(tps, znodes, strict=True):
-        state = None
-        try:
-            if znode is not None:
-                state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
-        except formats.UndecodableZnode as fault:
-            log.error("partition set aside: its state cannot be decoded", partition=str(tp), fault=str(fault))
+        plain = None if znode is None else plain_formats.partition_state(znode.data, znode.stat.version)
+        state = plain or _decode(tp, znode)
         if state is not None and state.controller_epoch > context.epoch:
             # A later controller wrote this state, unless `/controller_epoch` is still ours: then the epoch is damage.
             yield from _confirm_office(context, tp, state.controller_epoch)
             state = replace(state, controller_epoch=context.epoch)
         states.append(state)
     return states
+
+
+def _decode(tp: TopicPartition, znode: Znode | None) -> LeaderAndIsr | None:
+    try:
+        return None if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+    except formats.UndecodableZnode as fault:
+        log.error("partition set aside: its state cannot be decoded", partition=str(tp), fault=str(fault))
+        return None
 
 
 def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) -> Rounds[None]:

@@ -40,7 +40,7 @@ class HeldPartitions:
 
     def add_all(self, tps: Iterable[TopicPartition], replicas: Sequence[tuple[int, ...]]) -> None:
         """Add partitions that their brokers do not hold; `replicas` has the brokers of each."""
-        lists = {broker_id: self.on(broker_id) for broker_id in set(chain.from_iterable(replicas))}
+        lists = {broker_id: self.on(broker_id) for broker_id in set(chain.from_iterable(set(replicas)))}
         for tp, brokers in zip(tps, replicas, strict=True):
             for broker_id in brokers:
                 lists[broker_id].append(tp)

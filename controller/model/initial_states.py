@@ -22,12 +22,10 @@ def initial_rows(
     rows = []
     for tp, assignment, state in zip(tps, assignments_of(context.topics, tps), leaderships, strict=True):
         key = assignment.replicas, None if state is None else state.leader
-        if tp in apart:
-            rows.append(_row(context, tp, *key))
-            continue
-        if key not in alike:
-            alike[key] = _row(context, tp, *key)
-        rows.append(alike[key])
+        row = _row(context, tp, *key) if apart and tp in apart else alike.get(key)
+        if row is None:
+            row = alike[key] = _row(context, tp, *key)
+        rows.append(row)
     return rows
 
 

@@ -168,8 +168,9 @@ def _counts(context: ControllerContext, applied: Sequence[Fact]) -> Counter[str]
 def _found_counts(found: facts.PartitionsFound) -> Counter[str]:
     counts: Counter[str] = Counter()
     # Equal rows are one object, with few exceptions.
-    rows = dict(zip(map(id, found.rows), found.rows, strict=True))
-    for key, n in Counter(map(id, found.rows)).items():
+    ids = list(map(id, found.rows))
+    rows = dict(zip(ids, found.rows, strict=True))
+    for key, n in Counter(ids).items():
         phase, replicas = rows[key]
         counts["replicas"] += n * len(replicas)
         if phase is not None:

@@ -92,10 +92,12 @@ def topic(data: bytes) -> tuple[dict[int, ReplicaAssignment], str] | None:
         return None
     if found.adding_replicas or found.removing_replicas or not is_topic_id(found.topic_id):
         return None
-    assigned = zip(map(_number, found.partitions), map(_assignment, found.partitions.values()), strict=True)
-    partitions = {number: each for number, each in assigned if number is not None and each is not None}
-    is_complete = len(partitions) == len(found.partitions)
-    return (dict(sorted(partitions.items())), found.topic_id) if is_complete else None
+    numbers = [number for number in map(_number, found.partitions) if number is not None]
+    assignments = [each for each in map(_assignment, found.partitions.values()) if each is not None]
+    if not len(numbers) == len(assignments) == len(found.partitions):
+        return None
+    partitions = dict(zip(numbers, assignments, strict=True))
+    return partitions if numbers == sorted(numbers) else dict(sorted(partitions.items())), found.topic_id
 
 
 _number: Final = lru_cache(_CACHED)(number_in)
