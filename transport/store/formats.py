@@ -230,11 +230,20 @@ def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
     """Encode a partition's state. Its partition epoch is the version of the znode, and not in the data."""
-    recovery = state.leader_recovery_state
+    return _partition_state(
+        state.controller_epoch, state.leader, state.leader_epoch, state.isr, state.leader_recovery_state
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _partition_state(
+    controller_epoch: int, leader: int, leader_epoch: int, isr: tuple[int, ...], recovery: LeaderRecoveryState
+) -> bytes:
+    """Return a state as JSON. Where leaders of many partitions change together, few of the states are different."""
     rest = "" if recovery is LeaderRecoveryState.RECOVERED else f',"leader_recovery_state":{int(recovery)}'
     return (
-        f'{{"controller_epoch":{state.controller_epoch},"leader":{state.leader},"version":1,'
-        f'"leader_epoch":{state.leader_epoch},"isr":{_json_of(state.isr)}{rest}}}'
+        f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,'
+        f'"leader_epoch":{leader_epoch},"isr":{_json_of(isr)}{rest}}}'
     ).encode()
 
 
