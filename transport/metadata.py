@@ -103,12 +103,12 @@ class OfReplicas:
     @property
     def target_replicas(self) -> tuple[int, ...]:
         """The replica set after the reassignment (Kafka's TRS)."""
-        return tuple(r for r in self.replicas if r not in self.removing_replicas)
+        return tuple([r for r in self.replicas if r not in self.removing_replicas])
 
     @property
     def origin_replicas(self) -> tuple[int, ...]:
         """The replica set before the reassignment (Kafka's ORS), which a cancellation restores."""
-        return tuple(r for r in self.replicas if r not in self.adding_replicas)
+        return tuple([r for r in self.replicas if r not in self.adding_replicas])
 
     @property
     def is_being_reassigned(self) -> bool:

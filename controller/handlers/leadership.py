@@ -313,7 +313,7 @@ def write_choices(
         for tp, choice in zip(pending, choices, strict=True):
             if choice is None or choice.is_unclean or choice.leader == NO_LEADER:
                 _log_election(context, tp, choice)
-        return steps_of(context, pending, choices)
+        return _steps(context, pending, choices)
 
     yield from write_leadership(context, name, tps, decide)
 
@@ -329,7 +329,7 @@ def _log_election(context: ControllerContext, tp: TopicPartition, choice: electi
         log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
 
 
-def steps_of(
+def _steps(
     context: ControllerContext, tps: Sequence[TopicPartition], choices: Sequence[elections.Choice | None]
 ) -> LeadershipSteps:
     """Return the steps that put choices into effect; a partition without one is left unchanged."""

@@ -25,10 +25,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from attrs import evolve
-
 from controller.handlers import reassignment_entries, reassignment_znodes, strays
-from controller.handlers.leadership import initialise, read_again, refresh, steps_of, write_choices
+from controller.handlers.leadership import initialise, read_again, refresh, write_choices
 from controller.handlers.topics import refresh_topics
 from controller.model import choosing, elections
 from controller.model.alike import decide_all
@@ -42,6 +40,7 @@ from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.formats import TopicZnode
 from transport.store.protocol import Set
 from transport.store.requests import weight_of
 
@@ -207,14 +206,19 @@ def _topic_write(context: ControllerContext, name: str, changes: Mapping[TopicPa
     known = context.topics[name]
     new = {tp: change.assignment for tp, change in changes.items()}
     partitions = {**known.znode.partitions, **{tp.partition: assignment for tp, assignment in new.items()}}
-    topic = TopicWritten(name, evolve(known.znode, partitions=partitions), known.version + 1)
+    topic = TopicWritten(name, TopicZnode(partitions, known.znode.topic_id, known.znode.unknown), known.version + 1)
     write = Set(paths.topic(name), formats.encode_topic(topic.znode), known.version)
-    led = steps_of(context, list(changes), [change.choice for change in changes.values()])
-    recalled = strays.take_back(context, {tp: change.added for tp, change in changes.items()})
-    left = strays.leave(context, {tp: change.choice.stopped for tp, change in changes.items() if change.choice})
+    recalled = strays.take_back(context, {tp: change.added for tp, change in changes.items() if change.added})
+    choices = {tp: change.choice for tp, change in changes.items() if change.choice is not None}
+    left = strays.leave(context, {tp: choice.stopped for tp, choice in choices.items() if choice.stopped})
+    led = [elections.led_by(choice, context.leadership[tp], context.epoch) for tp, choice in choices.items()]
+    states = [
+        Set(path, formats.encode_partition_state(after), after.partition_epoch - 1)
+        for path, after in zip(paths.partition_states(choices), led, strict=True)
+    ]
     moves = reassignment_znodes.writes_with(context, name, new)
-    group = (write, *recalled.writes, *left.writes, *chain.from_iterable(led.groups), *moves)
-    return TopicWrite(topic, changes, group, led, (*recalled.facts, *left.facts))
+    group = (write, *recalled.writes, *left.writes, *states, *moves)
+    return TopicWrite(topic, changes, group, dict(zip(choices, led, strict=True)), (*recalled.facts, *left.facts))
 
 
 def leaves_a_leader(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:

@@ -14,7 +14,7 @@ from controller.model.facts import Fact, ReplicasMoved, TopicWritten
 from controller.model.rounds import Publication
 from controller.model.state_machines import ReplicaPhase
 from transport.messages import PartitionState
-from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
 from transport.store.chunks import Group
 
@@ -38,13 +38,13 @@ class Change:
 class TopicWrite:
     """A write of a topic's znode, together with what accompanies the change of each partition.
 
-    `facts` are those that are neither about the topic, nor follow from the changes.
+    `led` has their leaderships, and `facts` are those that are neither about the topic, nor follow from the changes.
     """
 
     topic: TopicWritten
     changes: Mapping[TopicPartition, Change]
     group: Group
-    led: LeadershipSteps
+    led: Mapping[TopicPartition, LeaderAndIsr]
     facts: tuple[Fact, ...]
 
 
@@ -54,7 +54,10 @@ class AssignmentSteps(Columns):
     def __init__(self, context: ControllerContext, topics: Sequence[TopicWrite]) -> None:
         super().__init__(context, ())
         self._topics = topics
-        self._led = LeadershipSteps.joined(context, [topic.led for topic in topics])
+        self._changes = dict(chain.from_iterable([topic.changes.items() for topic in topics]))
+        led = dict(chain.from_iterable([topic.led.items() for topic in topics]))
+        choices = [choice for change in self._changes.values() if (choice := change.choice) is not None]
+        self._led = LeadershipSteps(context, tuple(led), list(led.values()), choices, [()] * len(led))
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -68,7 +71,7 @@ class AssignmentSteps(Columns):
     @property
     def subjects(self) -> tuple[TopicPartition, ...]:
         """The partitions."""
-        return tuple(chain.from_iterable([topic.changes for topic in self._topics]))
+        return tuple(self._changes)
 
     @property
     def groups(self) -> Sequence[Group]:
@@ -84,9 +87,8 @@ class AssignmentSteps(Columns):
         """Yield those about the topics first: an added replica has to be assigned before it enters a state."""
         yield from [topic.topic for topic in self._topics]
         yield from chain.from_iterable([topic.facts for topic in self._topics])
-        changes = dict(chain.from_iterable([topic.changes.items() for topic in self._topics]))
-        first = {tp: change.first for tp, change in changes.items() if change.first}
-        begun = {tp: change.begun for tp, change in changes.items() if change.begun}
+        first = {tp: change.first for tp, change in self._changes.items() if change.first}
+        begun = {tp: change.begun for tp, change in self._changes.items() if change.begun}
         for moved, phase in ((first, ReplicaPhase.NEW), (begun, ReplicaPhase.ONLINE)):
             if moved:
                 yield ReplicasMoved(tuple(moved), tuple(moved.values()), phase)

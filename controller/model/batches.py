@@ -114,28 +114,20 @@ class LeadershipSteps(Columns):
     ) -> None:
         super().__init__(context, ())
         self._tps = tuple(tps)
-        self.leaderships = leaderships
-        self.choices = choices
+        self._leaderships = leaderships
+        self._choices = choices
         self._groups = _writes(tps, leaderships, choices) if groups is None else groups
         self._described: list[PartitionState] | None = None
 
     def __len__(self) -> int:
         return len(self._tps)
 
-    @classmethod
-    def joined(cls, context: ControllerContext, parts: Sequence[LeadershipSteps]) -> LeadershipSteps:
-        """Return the steps of all parts."""
-        leaderships, choices = [part.leaderships for part in parts], [part.choices for part in parts]
-        groups = list(chain.from_iterable([part.groups for part in parts]))
-        tps = list(chain.from_iterable([part.subjects for part in parts]))
-        return cls(context, tps, list(chain.from_iterable(leaderships)), list(chain.from_iterable(choices)), groups)
-
     def only(self, indexes: Sequence[int]) -> LeadershipSteps:
         """Return some of the steps."""
         if len(indexes) == len(self):
             return self
-        tps, choices = _selected(self._tps, indexes), _selected(self.choices, indexes)
-        leaderships, groups = _selected(self.leaderships, indexes), _selected(self._groups, indexes)
+        tps, choices = _selected(self._tps, indexes), _selected(self._choices, indexes)
+        leaderships, groups = _selected(self._leaderships, indexes), _selected(self._groups, indexes)
         return LeadershipSteps(self._context, tps, leaderships, choices, groups)
 
     @property
@@ -158,9 +150,9 @@ class LeadershipSteps(Columns):
 
         A partition left without a leader goes Offline, so that its election is retried (KAFKA-14808).
         """
-        is_written = [choice.is_change for choice in self.choices]
+        is_written = [choice.is_change for choice in self._choices]
         written = list(compress(self._tps, is_written))
-        after = list(compress(self.leaderships, is_written))
+        after = list(compress(self._leaderships, is_written))
         led = [tp for tp, leadership in zip(written, after, strict=True) if leadership.leader != NO_LEADER]
         if written:
             yield LeadershipsWritten(written, after)
@@ -174,7 +166,7 @@ class LeadershipSteps(Columns):
 
     def _replicas_gone(self) -> Iterator[Fact]:
         phases = self._context.replica_phases
-        gone = [choice.gone for choice in self.choices]
+        gone = [choice.gone for choice in self._choices]
         for broker_id in dict.fromkeys(chain.from_iterable(dict.fromkeys(gone))):
             tps = [tp for tp, brokers in zip(self._tps, gone, strict=True) if broker_id in brokers]
             yield ReplicasMoved.on(broker_id, phases.those_on(broker_id, tps), ReplicaPhase.OFFLINE)
@@ -182,21 +174,21 @@ class LeadershipSteps(Columns):
     def publications(self) -> Iterator[Publication]:
         """Yield LeaderAndIsr for the recipients of each choice, the metadata for every broker, and StopReplica."""
         states = self.states()
-        recipients = [choice.recipients for choice in self.choices]
-        beginners = [choice.beginners for choice in self.choices]
+        recipients = [choice.recipients for choice in self._choices]
+        beginners = [choice.beginners for choice in self._choices]
         for brokers, are_new in ((recipients, False), (beginners, True)):
             if any(brokers):
                 yield TellLeaderships(list(filter(None, brokers)), list(compress(states, brokers)), are_new)
         if states:
             yield TellMetadata(None, tuple(states))
-        stopped = [(state, choice) for state, choice in zip(states, self.choices, strict=True) if choice.stopped]
+        stopped = [(state, choice) for state, choice in zip(states, self._choices, strict=True) if choice.stopped]
         if stopped:
             yield TellStops([choice.stopped for _, choice in stopped], [_stop(*each) for each in stopped])
 
     def states(self) -> list[PartitionState]:
         """Return the states of all partitions, which are those that brokers are told."""
         if self._described is None:
-            self._described = describe_all(self._context, self._tps, self.leaderships)
+            self._described = describe_all(self._context, self._tps, self._leaderships)
         return self._described
 
 

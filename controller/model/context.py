@@ -348,15 +348,19 @@ class ControllerContext:
     def _reindex(
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
     ) -> None:
-        known = dict(zip(before, self._partitions.pop(name, ()), strict=True))
-        # What has not changed is mostly the same object.
-        changed = [number for number, new in after.items() if before.get(number) is not new]
-        for number in (*(number for number in before if number not in after), *changed):
-            old, new = before.get(number, UNASSIGNED), after.get(number, UNASSIGNED)
-            if old != new:
-                self._reindex_partition(known.setdefault(number, TopicPartition(name, number)), old, new)
-        if after:
-            self._partitions[name] = tuple([known[number] for number in after])
+        tps = self._partitions.get(name, ())
+        if list(before) != list(after):
+            known = dict(zip(before, tps, strict=True))
+            for number in before.keys() - after.keys():
+                self._reindex_partition(known[number], before[number], UNASSIGNED)
+            self._partitions[name] = tps = tuple([known.get(n) or TopicPartition(name, n) for n in after])
+            if not after:
+                del self._partitions[name]
+            before = {number: before.get(number, UNASSIGNED) for number in after}
+        for tp, old, new in zip(tps, before.values(), after.values(), strict=True):
+            # What has not changed is mostly the same object.
+            if old is not new and old != new:
+                self._reindex_partition(tp, old, new)
 
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
         for broker_id in old.replicas:
