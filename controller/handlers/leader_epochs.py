@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from controller.handlers.leadership import leadership_step, tell, write_leadership
-from controller.model import elections
+from controller.handlers.leadership import steps_of, write_leadership
 from controller.model.context import ControllerContext
+from controller.model.elections import Choice
 from controller.model.facts import LeaderOvertaken
 from controller.model.rounds import Rounds, Step, change
 from transport.errors import ErrorCode
@@ -49,9 +49,9 @@ def thaw(
     Replicas that are not online are not told: their fetches are then refused, and their leader proposes them no more.
     """
 
-    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
+    def decide(pending: Sequence[TopicPartition]) -> Sequence[Step]:
         led = [tp for tp in pending if context.leadership[tp].leader == broker_id]
-        return [_step(context, tp) for tp in led]
+        return _raised(context, led)
 
     if before:
         yield from write_leadership(context, "thaw", list(_frozen(context, broker_id, before, errors)), decide)
@@ -98,15 +98,17 @@ def _overtaken(
 def thaw_overtaken(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Rounds[None]:
     """Raise the epoch of a leader whose proposal was overtaken, unless its leadership has changed since."""
 
-    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        return [_step(context, tp) for tp in pending if context.leadership[tp] == leadership]
+    def decide(pending: Sequence[TopicPartition]) -> Sequence[Step]:
+        return _raised(context, [tp for tp in pending if context.leadership[tp] == leadership])
 
     if context.kafka.overtaken.get(tp) == leadership:
         yield from change("overtaken", [Step(facts=(LeaderOvertaken(tp, None),))])
     yield from write_leadership(context, "thaw", [tp] if context.leadership.get(tp) == leadership else [], decide)
 
 
-def _step(context: ControllerContext, tp: TopicPartition) -> Step:
-    leadership = elections.next_epoch(context.leadership[tp], context.epoch)
-    online = context.online(tp, context.assignment(tp).replicas)
-    return leadership_step(tp, leadership, tell(context, tp, leadership, online))
+def _raised(context: ControllerContext, tps: Sequence[TopicPartition]) -> Sequence[Step]:
+    """Return the steps that give partitions the next leader epoch, with the same leader and ISR."""
+    states = [context.leadership[tp] for tp in tps]
+    online = [context.online(tp, context.assignment(tp).replicas) for tp in tps]
+    choices = [Choice(state.leader, state.isr, told) for state, told in zip(states, online, strict=True)]
+    return steps_of(context, tps, choices)

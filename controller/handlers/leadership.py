@@ -18,9 +18,8 @@ from controller.model import choosing, elections
 from controller.model.alike import decide_all
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved
+from controller.model.facts import LeadershipsWritten, PartitionsMoved
 from controller.model.rounds import (
-    Publication,
     Rounds,
     Step,
     TellLeaderAndIsr,
@@ -41,7 +40,7 @@ from transport.metadata import (
 )
 from transport.store import formats, paths, plain_formats
 from transport.store.chunks import Group
-from transport.store.protocol import Create, Set, Znode
+from transport.store.protocol import Create, Znode
 
 log = get_logger(__name__)
 
@@ -139,42 +138,6 @@ def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) 
     log.error("a state has a controller epoch that no controller had", partition=str(tp), controller_epoch=epoch)
 
 
-def leadership_step(
-    tp: TopicPartition, leadership: LeaderAndIsr, publications: Sequence[Publication], *facts: Fact
-) -> Step:
-    """Return the step that writes a partition's next leadership over the version that the context holds.
-
-    A partition left without a leader goes Offline, so that its election is retried (KAFKA-14808).
-    """
-    path = paths.partition_state(tp)
-    phase = PartitionPhase.OFFLINE if leadership.leader == NO_LEADER else PartitionPhase.ONLINE
-    return Step(
-        subjects=(tp,),
-        writes=(Set(path, formats.encode_partition_state(leadership), leadership.partition_epoch - 1),),
-        facts=(LeadershipsWritten([tp], [leadership]), PartitionsMoved([tp], phase), *facts),
-        publications=tuple(publications),
-    )
-
-
-def tell(
-    context: ControllerContext,
-    tp: TopicPartition,
-    leadership: LeaderAndIsr,
-    recipients: Sequence[int],
-    *,
-    new: Sequence[int] = (),
-) -> tuple[Publication, ...]:
-    """Return LeaderAndIsr for `recipients`, with isNew for those in `new`, and the metadata for every broker."""
-    state = context.describe(tp, leadership=leadership)
-    known = tuple([r for r in recipients if r not in new])
-    told: list[Publication] = [TellMetadata(None, (state,))]
-    if new:
-        told.insert(0, TellLeaderAndIsr(tuple(new), state, is_new=True))
-    if known:
-        told.insert(0, TellLeaderAndIsr(known, state))
-    return tuple(told)
-
-
 # --- first leaders ----------------------------------------------------------------------------------------------
 
 
@@ -249,8 +212,9 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
         # The controller that wrote the first state may have lost office before it notified any broker. After a later
         # one, which an ACL or damage hid from us, the replicas have data that a new replica would not be expected to.
         online = context.online(tp, context.assignment(tp).replicas)
-        told = tell(context, tp, state, online, new=online if state.leader_epoch == INITIAL_LEADER_EPOCH else ())
-        steps.append(Step((tp,), facts=facts, publications=told))
+        known = context.describe(tp, leadership=state)
+        order = TellLeaderAndIsr(online, known, is_new=state.leader_epoch == INITIAL_LEADER_EPOCH)
+        steps.append(Step((tp,), facts=facts, publications=(order, TellMetadata(None, (known,)))))
     yield from change("adopt", steps)
 
 
@@ -301,10 +265,11 @@ def write_choices(
     tps: Iterable[TopicPartition],
     choose: Callable[[TopicPartition], elections.Choice | None],
     kinds: Callable[[Sequence[TopicPartition]], Sequence[Hashable]] | None = None,
-) -> Rounds[None]:
+) -> Rounds[list[TopicPartition]]:
     """Put what `choose` returns for each partition into effect; one without a choice is left unchanged.
 
-    Partitions that are alike and of one kind get the same choice; see `decide_all`.
+    Partitions that are alike and of one kind get the same choice; see `decide_all`. Return those that were handled; see
+    `write_leadership`.
     """
     taken: dict[Hashable, elections.Choice | None] = {}
 
@@ -313,9 +278,9 @@ def write_choices(
         for tp, choice in zip(pending, choices, strict=True):
             if choice is None or choice.is_unclean or choice.leader == NO_LEADER:
                 _log_election(context, tp, choice)
-        return _steps(context, pending, choices)
+        return steps_of(context, pending, choices)
 
-    yield from write_leadership(context, name, tps, decide)
+    return (yield from write_leadership(context, name, tps, decide))
 
 
 def _log_election(context: ControllerContext, tp: TopicPartition, choice: elections.Choice | None) -> None:
@@ -329,7 +294,7 @@ def _log_election(context: ControllerContext, tp: TopicPartition, choice: electi
         log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
 
 
-def _steps(
+def steps_of(
     context: ControllerContext, tps: Sequence[TopicPartition], choices: Sequence[elections.Choice | None]
 ) -> LeadershipSteps:
     """Return the steps that put choices into effect; a partition without one is left unchanged."""

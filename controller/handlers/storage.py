@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from controller.handlers.leadership import leadership_step, tell, write_leadership
-from controller.model import elections
-from controller.model.choosing import candidates
+from controller.handlers.leadership import write_choices
+from controller.model import choosing, elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.log import get_logger
@@ -69,19 +68,14 @@ def _record(broker: BrokerRegistration, znode: Znode | None) -> Step:
 def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:
     """Remove brokers from every ISR, even if that leaves a partition without a leader."""
 
-    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        steps = []
-        for candidate in candidates(context, pending):
-            leadership = elections.without_data(candidate, lost, context.epoch)
-            others = [r for r in candidate.served if r not in lost]
-            steps.append(leadership_step(candidate.tp, leadership, tell(context, candidate.tp, leadership, others)))
-        return steps
+    def choose(tp: TopicPartition) -> elections.Choice:
+        return elections.without_data(choosing.candidate(context, tp, context.assignment(tp).replicas), lost)
 
     held = [tp for tp in context.partitions_on(lost) if tp in context.leadership]
     before = {tp for tp in held if context.leadership[tp].isr}
     for broker_id in lost:
         log.error("a broker came back without its data", broker=broker_id)
-    for tp in (yield from write_leadership(context, "expel", held, decide)):
+    for tp in (yield from write_choices(context, "expel", held, choose)):
         if tp in before and not context.leadership[tp].isr:
             text = "the last replica in the ISR lost its data: only an unclean election can give it a leader"
             log.error(text, partition=str(tp), replicas=context.assignment(tp).replicas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from attrs import evolve
 
@@ -28,13 +28,6 @@ def is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
     return not has_member and any(context.is_online(tp, r) for r in context.assignment(tp).replicas)
 
 
-def candidates(
-    context: ControllerContext, tps: Iterable[TopicPartition], unclean: Collection[str] = ()
-) -> list[Candidate]:
-    """Return the partitions as candidates of an election, with replicas in the order of the current assignment."""
-    return [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
-
-
 def candidate(
     context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], unclean: Collection[str] = ()
 ) -> Candidate:
@@ -58,9 +51,9 @@ def without(
     if elected is not None:
         return evolve(elected, gone=leaving, stopped=alive)
     before = context.leadership[tp]
-    shrunk = elections.without_replicas(before, gone, context.epoch)
-    if shrunk is None:
+    leader, isr = elections.without_replicas(before, gone)
+    if (leader, isr) == (before.leader, before.isr):
         # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
-        return Choice(before.leader, before.isr, gone=leaving, stopped=alive, is_change=False)
+        return Choice(leader, isr, gone=leaving, stopped=alive, is_change=False)
     others = tuple(r for r in replicas if r not in gone)
-    return Choice(shrunk.leader, shrunk.isr, others, gone=leaving, stopped=alive)
+    return Choice(leader, isr, others, gone=leaving, stopped=alive)

@@ -7,7 +7,7 @@ chosen in the order of the *assignment*, the ISR keeps its own order, and an emp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 from attrs import frozen
 
@@ -119,38 +119,18 @@ def initial(online: tuple[int, ...], controller_epoch: int) -> LeaderAndIsr | No
     return LeaderAndIsr(online[0], INITIAL_LEADER_EPOCH, online, 0, controller_epoch) if online else None
 
 
-def next_epoch(
-    current: LeaderAndIsr, controller_epoch: int, *, leader: int | None = None, isr: tuple[int, ...] | None = None
-) -> LeaderAndIsr:
-    """Return the successor of `current`: the next leader epoch, and the next version as its partition epoch."""
-    return LeaderAndIsr(
-        current.leader if leader is None else leader,
-        current.leader_epoch + 1,
-        current.isr if isr is None else isr,
-        current.partition_epoch + 1,
-        controller_epoch,
-        current.leader_recovery_state,
-    )
-
-
-def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
-    """Return the leadership without the replicas in `gone`, or None if that changes nothing.
+def without_replicas(current: LeaderAndIsr, gone: Collection[int]) -> tuple[int, tuple[int, ...]]:
+    """Return the leader and the ISR without the replicas in `gone`.
 
     If the leader is among them, the partition has no leader (-1). The ISR never becomes empty (KAFKA-5083): if all
     members go at once, all stay in it, because each of them has every committed record.
     """
-    leaving = frozenset(gone)
-    if leaving.isdisjoint({*current.isr, current.leader}):
-        return None
-    isr = tuple(r for r in current.isr if r not in leaving) or current.isr
-    leader = NO_LEADER if current.leader in leaving else current.leader
-    if (leader, isr) == (current.leader, current.isr):
-        return None
-    return next_epoch(current, controller_epoch, leader=leader, isr=isr)
+    isr = tuple(r for r in current.isr if r not in gone) or current.isr
+    return NO_LEADER if current.leader in gone else current.leader, isr
 
 
-def without_data(candidate: Candidate, lost: Collection[int], controller_epoch: int) -> LeaderAndIsr:
-    """Return the leadership without replicas that lost their data; the ISR becomes empty if it has no other member.
+def without_data(candidate: Candidate, lost: Collection[int]) -> Choice:
+    """Choose without replicas that lost their data; the ISR becomes empty if it has no other member.
 
     A live leader that stays in the ISR continues to lead, otherwise the first live member leads. The leader epoch rises
     even if no member leaves: a leader may be about to add one of the replicas to the ISR, relying on the data that it
@@ -161,4 +141,4 @@ def without_data(candidate: Candidate, lost: Collection[int], controller_epoch: 
     goes_on = current.leader in isr and current.leader in candidate.served
     first = _first(candidate, isr)
     leader = current.leader if goes_on else NO_LEADER if first is None else first
-    return next_epoch(current, controller_epoch, leader=leader, isr=isr)
+    return Choice(leader, isr, tuple(r for r in candidate.served if r not in lost))

@@ -4,24 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from controller.handlers.leadership import leadership_step, tell
 from controller.model import elections
-from controller.model.choosing import candidate, candidates
+from controller.model.choosing import candidate
 from controller.model.context import ControllerContext
-from controller.model.facts import LeadershipsWritten, PartitionsMoved, ReplicasMoved
-from controller.model.rounds import Step, TellMetadata, TellStopReplica
+from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasMoved
+from controller.model.rounds import Publication, Step, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import StopReplicaPartition
-from transport.metadata import TopicPartition
+from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create
+from transport.store.protocol import Create, Set
+
+
+def leadership_step(
+    tp: TopicPartition, leadership: LeaderAndIsr, publications: Sequence[Publication], *facts: Fact
+) -> Step:
+    """Return the step that writes a partition's next leadership over the version before it."""
+    phase = PartitionPhase.OFFLINE if leadership.leader == NO_LEADER else PartitionPhase.ONLINE
+    data = formats.encode_partition_state(leadership)
+    return Step(
+        subjects=(tp,),
+        writes=(Set(paths.partition_state(tp), data, leadership.partition_epoch - 1),),
+        facts=(LeadershipsWritten([tp], [leadership]), PartitionsMoved([tp], phase), *facts),
+        publications=tuple(publications),
+    )
+
+
+def tell(
+    context: ControllerContext,
+    tp: TopicPartition,
+    leadership: LeaderAndIsr,
+    recipients: Sequence[int],
+    *,
+    new: Sequence[int] = (),
+) -> tuple[Publication, ...]:
+    """Return LeaderAndIsr for `recipients`, with isNew for those in `new`, and the metadata for every broker."""
+    state = context.describe(tp, leadership=leadership)
+    known = tuple([r for r in recipients if r not in new])
+    told = (TellLeaderAndIsr(known, state), TellLeaderAndIsr(tuple(new), state, is_new=True))
+    return (*(order for order in told if order.brokers), TellMetadata(None, (state,)))
 
 
 def election_steps(
     context: ControllerContext, tps: Sequence[TopicPartition], strategy: elections.Strategy, unclean: Collection[str]
 ) -> list[Step]:
     """Return the steps of an election."""
-    among = candidates(context, tps, unclean)
+    among = [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
     chosen = [(one, choice) for one in among if (choice := strategy(one)) is not None]
     won = [(one.tp, elections.led_by(choice, one.leadership, context.epoch), choice) for one, choice in chosen]
     return [leadership_step(tp, after, tell(context, tp, after, choice.recipients)) for tp, after, choice in won]
@@ -33,7 +61,10 @@ def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[in
     leaving = tuple([r for r in replicas if r in gone])
     existing = tuple([r for r in leaving if (tp, r) in context.replica_phases])
     others = [r for r in replicas if r not in gone]
-    after, recipients = elections.without_replicas(context.leadership[tp], gone, context.epoch), others
+    before, recipients = context.leadership[tp], others
+    leader, isr = elections.without_replicas(before, gone)
+    is_shrunk = (leader, isr) != (before.leader, before.isr)
+    after = elections.led_by(elections.Choice(leader, isr), before, context.epoch) if is_shrunk else None
     if context.partition_phases[tp] is PartitionPhase.OFFLINE:
         choice = elections.offline(candidate(context, tp, replicas, unclean))
         if choice is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,9 +35,9 @@ def dead_members_stay_in_the_isr(patch: pytest.MonkeyPatch) -> None:
     """Take leadership from a dead broker, and leave it in the ISR."""
     without = elections.without_replicas
 
-    def kept(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
-        changed = without(current, gone, controller_epoch)
-        return changed and replace(changed, isr=current.isr)
+    def kept(current: LeaderAndIsr, gone: Collection[int]) -> tuple[int, tuple[int, ...]]:
+        leader, _ = without(current, gone)
+        return leader, current.isr
 
     patch.setattr(elections, "without_replicas", kept)
 

@@ -66,12 +66,12 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 def no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
     """Change leaders and ISRs without a new leader epoch."""
-    bumped = elections.next_epoch
+    bumped = elections.led_by
 
-    def unbumped(current: LeaderAndIsr, controller_epoch: int, **changes: Any) -> LeaderAndIsr:
-        return replace(bumped(current, controller_epoch, **changes), leader_epoch=current.leader_epoch)
+    def unbumped(choice: elections.Choice, current: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
+        return replace(bumped(choice, current, controller_epoch), leader_epoch=current.leader_epoch)
 
-    patch.setattr(elections, "next_epoch", unbumped)
+    patch.setattr(elections, "led_by", unbumped)
 
 
 def retire_without_a_live_leader_in_the_target(patch: pytest.MonkeyPatch) -> None:
@@ -180,10 +180,9 @@ def a_last_member_leaves_the_isr(patch: pytest.MonkeyPatch) -> None:
     """Let the ISR become empty when its last members go at once."""
     without = elections.without_replicas
 
-    def emptied(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
-        leaving = frozenset(gone)
-        changed = without(current, leaving, controller_epoch)
-        return changed and replace(changed, isr=tuple(r for r in current.isr if r not in leaving))
+    def emptied(current: LeaderAndIsr, gone: Collection[int]) -> tuple[int, tuple[int, ...]]:
+        leader, _ = without(current, gone)
+        return leader, tuple(r for r in current.isr if r not in gone)
 
     patch.setattr(elections, "without_replicas", emptied)
 
