@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
-from itertools import accumulate, count
+from itertools import accumulate, compress, count, groupby
+from operator import attrgetter
 from typing import Final
 
 from controller.handlers import deletion_markers, reassignment_entries, reassignment_znodes
@@ -93,7 +94,7 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 def _beginning(context: ControllerContext, names: Sequence[str]) -> Step:
     tps = tuple(context.partitions(names))
-    begun = [tp for tp in tps if tp in context.partition_phases]
+    begun = list(compress(tps, context.partition_phases.of_all(tps)))
     ending = (PartitionsMoved(begun, phase) for phase in (PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT))
     told = TellMetadata(None, describe_deletions(context, names))
     return Step(tps, facts=(*ending, *map(DeletionStarted, names)), publications=(told,))
@@ -118,7 +119,7 @@ def _orders(context: ControllerContext, brokers: Collection[int], names: Iterabl
     return Step(
         tuple(told),
         facts=tuple(ReplicasMoved(list(of), list(of.values()), phase) for phase, of in moved.items() if of),
-        publications=(TellStops(list(told.values()), [_stop(context, tp) for tp in told]),) if told else (),
+        publications=(TellStops(list(told.values()), _stops(context, told)),) if told else (),
     )
 
 
@@ -145,8 +146,9 @@ def _transitions(
     return [(phase, tuple(ids)) for phase, ids in zip(_COURSE, (new, offline, told, dead), strict=True) if ids]
 
 
-def _stop(context: ControllerContext, tp: TopicPartition) -> StopReplicaPartition:
-    return StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True)
+def _stops(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[StopReplicaPartition]:
+    ids = cache(context.topic_id)
+    return [StopReplicaPartition(name, ids(name), number, EPOCH_DURING_DELETE, delete=True) for name, number in tps]
 
 
 def replicas_deleted(
@@ -175,8 +177,11 @@ def _judge(
 ) -> Rounds[list[str]]:
     """Move the answered replicas whose deletion is in progress to a state; return the names of their topics."""
     # Answers about an earlier topic of the same name, and answers that nothing waits for, are ignored.
-    ours = {(name, context.topic_id(name)) for name in {item.topic for item in answered} if name in context.deletions}
-    tps = [TopicPartition(item.topic, item.partition) for item in answered if (item.topic, item.topic_id) in ours]
+    tps: list[TopicPartition] = []
+    for name, those in groupby(answered, attrgetter("topic")):
+        if name in context.deletions:
+            topic_id = context.topic_id(name)
+            tps += TopicPartition.of_topic(name, [item.partition for item in those if item.topic_id == topic_id])
     begun = context.replica_phases.those_in(ReplicaPhase.DELETION_STARTED, broker_id, dict.fromkeys(tps))
     fact = ReplicasMoved.on(broker_id, begun, phase)
     yield from change("deleted", [Step(facts=(fact,))] if begun else [])

@@ -122,7 +122,7 @@ class ControllerContext:
     def partitions(self, names: Iterable[str] | None = None) -> list[TopicPartition]:
         """Return all partitions, or those of the known topics among `names`."""
         wanted = self._partitions if names is None else names
-        return [tp for name in wanted for tp in self._partitions.get(name, ())]
+        return list(chain.from_iterable([self._partitions.get(name, ()) for name in wanted]))
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, except those of topics being deleted."""
@@ -331,9 +331,9 @@ class ControllerContext:
         """Forget who leads the partitions of a topic, which moves they are in, and who holds them."""
         self.rollouts.stir_topic(name)
         tps = self._partitions.get(name, ())
-        for tp in tps:
-            self.leadership.pop(tp, None)
-            self.reassigning.pop(tp, None)
+        for known in (self.leadership, self.reassigning):
+            for tp in tps if known else ():
+                known.pop(tp, None)
         self._held.remove_all(tps, [topic.znode.partitions[tp.partition].replicas for tp in tps])
 
     def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Final
 
 from attrs import define, field
@@ -178,7 +178,7 @@ class ReplicaPhases(Mapping[Replica, ReplicaPhase]):
 
     def are_all(self, tps: Iterable[TopicPartition], phase: ReplicaPhase) -> bool:
         """Return whether all assigned replicas of partitions are in a state."""
-        rows = (self._rows.get(tp, NO_ROW) for tp in tps)
+        rows = map(self._rows.get, tps, repeat(NO_ROW))
         return all(set(row[1]) == {phase} for row, _ in groupby(rows))
 
     def those_in(self, phase: ReplicaPhase, broker_id: int, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
