@@ -182,7 +182,7 @@ def _judge(
         if name in context.deletions:
             topic_id = context.topic_id(name)
             tps += TopicPartition.of_topic(name, [item.partition for item in those if item.topic_id == topic_id])
-    begun = context.replica_phases.those_in(ReplicaPhase.DELETION_STARTED, broker_id, dict.fromkeys(tps))
+    begun = context.replica_phases.those_in(ReplicaPhase.DELETION_STARTED, broker_id, list(dict.fromkeys(tps)))
     fact = ReplicasMoved.on(broker_id, begun, phase)
     yield from change("deleted", [Step(facts=(fact,))] if begun else [])
     return list(dict.fromkeys(tp.topic for tp in begun))

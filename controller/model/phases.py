@@ -8,9 +8,8 @@ not assigned has no state.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import groupby, repeat
-from typing import Final
+from typing import Final, TypeVar
 
 from attrs import define, field
 
@@ -27,6 +26,8 @@ from transport.log import get_logger
 from transport.metadata import TopicPartition
 
 log = get_logger(__name__)
+
+Key = TypeVar("Key")
 
 NO_ROW: Final[Row] = (None, ())
 
@@ -51,10 +52,15 @@ class Phases:
     def put_all(self, tps: Sequence[TopicPartition], rows: Sequence[Row]) -> None:
         """Set the states of many partitions and of their assigned replicas."""
         # A caller has few rows, many times each.
-        shared = {key: self._shared(row) for key, row in dict(zip(map(id, rows), rows, strict=True)).items()}
-        self.rows.update(zip(tps, map(shared.__getitem__, map(id, rows)), strict=True))
+        keys = list(map(id, rows))
+        self._put(tps, keys, dict(zip(keys, rows, strict=True)))
+
+    def _put(self, tps: Sequence[TopicPartition], keys: Sequence[Key], rows: Mapping[Key, Row]) -> None:
+        """Set the states of many partitions, each to that of the `rows` which has its key."""
+        shared = {key: self._shared(row) for key, row in rows.items()}
+        self.rows.update(zip(tps, map(shared.__getitem__, keys), strict=True))
         if NO_ROW in shared.values():
-            for tp in [tp for tp, row in zip(tps, rows, strict=True) if shared[id(row)] == NO_ROW]:
+            for tp in [tp for tp, key in zip(tps, keys, strict=True) if shared[key] == NO_ROW]:
                 self.rows.pop(tp, None)
 
     def _shared(self, row: Row) -> Row:
@@ -82,7 +88,7 @@ class Phases:
             if row not in legal:
                 before = row[0] or PartitionPhase.NON_EXISTENT
                 log.error("illegal partition transition", partition=str(tp), before=before.value, to=to.value)
-        self.put_all(tps, [after[row] for row in rows])
+        self._put(tps, rows, after)
 
     def move_replicas(
         self, tps: Sequence[TopicPartition], brokers: Sequence[tuple[int, ...]], to: ReplicaPhase
@@ -98,8 +104,7 @@ class Phases:
             for broker_id, before in after[move][1]:
                 way = {"before": before.value, "to": to.value}
                 log.error("illegal replica transition", partition=str(tp), broker=broker_id, **way)
-        rows = {move: row for move, (row, _) in after.items()}
-        self.put_all(tps, [rows[move] for move in moves])
+        self._put(tps, moves, {move: row for move, (row, _) in after.items()})
 
 
 def _moved(
@@ -181,16 +186,12 @@ class ReplicaPhases(Mapping[Replica, ReplicaPhase]):
         rows = map(self._rows.get, tps, repeat(NO_ROW))
         return all(set(row[1]) == {phase} for row, _ in groupby(rows))
 
-    def those_in(self, phase: ReplicaPhase, broker_id: int, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def those_in(self, phase: ReplicaPhase, broker_id: int, tps: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return those of the partitions whose assigned replica on a broker is in a state."""
-
-        @cache
-        def is_in(row: Row, replicas: tuple[int, ...]) -> bool:
-            return (broker_id, phase) in zip(replicas, row[1], strict=False)
-
-        known = [tp for tp in tps if tp in self._rows]
-        both = zip(known, self._phases.of_all(known), self._phases.replicas_of_all(known), strict=True)
-        return [tp for tp, row, replicas in both if is_in(row, replicas)]
+        kinds = list(zip(self._phases.of_all(tps), self._phases.replicas_of_all(tps), strict=True))
+        others = {kind for kind in set(kinds) if (broker_id, phase) not in zip(kind[1], kind[0][1], strict=False)}
+        # Mostly there are none: a broker answers what it was told.
+        return [tp for tp, kind in zip(tps, kinds, strict=True) if kind not in others] if others else list(tps)
 
     def those_on(self, broker_id: int, tps: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return those of the partitions whose replica on a broker has a state."""
