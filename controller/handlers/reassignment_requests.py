@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
+from controller.model.alike import decide_all
 from controller.model.context import ControllerContext
 from controller.model.faults import move_fault, outgrown
 from controller.model.reassignment import UNIDENTIFIED
@@ -89,22 +90,30 @@ def requested_by_api(
     A request overrides the entries of its partitions in `/admin/reassign_partitions`, which are removed.
     """
     yield from leadership.read_again(context, [item.tp for item in partitions])
-    judged = {item.tp: _judge(context, item) for item in partitions}
-    targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
-    too_large = _outgrown(context, targets)
-    judged |= {tp: PartitionError(*tp, *fault) for tp, fault in too_large.items()}
-    targets = {tp: target for tp, target in targets.items() if tp not in too_large}
+    wanted = {item.tp: item.replicas for item in partitions}
+    kinds = [_kind(context, tp, replicas) for tp, replicas in wanted.items()]
+    verdicts = decide_all(context, list(wanted), lambda tp: _judge(context, tp, wanted[tp]), kinds)
+    targets = {tp: target for tp, (target, fault) in zip(wanted, verdicts, strict=True) if fault is None}
+    faults = {tp: fault for tp, (_, fault) in zip(wanted, verdicts, strict=True) if fault is not None}
+    faults |= _outgrown(context, targets)
+    targets = {tp: target for tp, target in targets.items() if tp not in faults}
     for tp in (yield from reassignment_entries.rewrite(context, lambda tp, _: tp in targets)):
-        judged[tp] = PartitionError(*tp, ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}")
+        faults[tp] = ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}"
         del targets[tp]
     new = {tp: target for tp, target in targets.items() if _is_new(context, tp, target)}
     yield from rollout_overrides.take_out(context, new)
     yield from reassignments.begin(context, new)
-    errors = [
-        verdict if isinstance(verdict, PartitionError) else _outcome(context, tp, verdict)
-        for tp, verdict in judged.items()
+    outcomes = [
+        PartitionError(*tp, *faults[tp]) if tp in faults else _outcome(context, tp, targets[tp]) for tp in wanted
     ]
-    return AlterPartitionReassignmentsResponse(tuple(errors))
+    return AlterPartitionReassignmentsResponse(tuple(outcomes))
+
+
+def _kind(context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...] | None) -> Hashable:
+    """Return what judges requests alike; those are unlike all others that are about a partition's own past or name."""
+    current = context.assignment(tp)
+    is_moved = replicas is not None and current.replicas and tp.topic not in context.deletions
+    return (current, replicas) if is_moved else tp
 
 
 def _outcome(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> PartitionError:
@@ -123,15 +132,15 @@ def _original(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]
     return original if original and set(original) <= set(current.replicas) else current.origin_replicas
 
 
-def _judge(context: ControllerContext, item: ReassignablePartition) -> tuple[int, ...] | PartitionError:
-    tp = item.tp
-    current = context.assignment(tp)
-    if item.replicas is None and not current.is_being_reassigned:
+def _judge(
+    context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...] | None
+) -> tuple[tuple[int, ...], Fault | None]:
+    """Return the target that a request means, and why it is refused, None if it is not."""
+    if replicas is None and not context.assignment(tp).is_being_reassigned:
         text = f"{tp} is not being reassigned: there is nothing to cancel"
-        return PartitionError(*tp, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
-    target = _original(context, tp) if item.replicas is None else item.replicas
-    fault = refusal(context, tp, target)
-    return target if fault is None else PartitionError(*tp, *fault)
+        return (), (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
+    target = _original(context, tp) if replicas is None else replicas
+    return target, refusal(context, tp, target)
 
 
 def list_ongoing(

@@ -269,8 +269,9 @@ def weight_of(ops: Iterable[Op]) -> int:
 
 def op_bytes(op: Op) -> int:
     """Return an upper bound of the size of an operation in a multi, in bytes."""
-    size = len(op.path) if op.path.isascii() else len(op.path.encode())
-    return _OP_BYTES + size + (len(op.data) if isinstance(op, (Create, Set)) else 0)
+    path = op.path
+    size = _OP_BYTES + len(path if path.isascii() else path.encode())
+    return size + len(op.data) if isinstance(op, (Create, Set)) else size
 
 
 def _is_valid(op: Op) -> bool:
