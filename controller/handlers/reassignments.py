@@ -66,7 +66,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
         return _in_safety(context, tp, reassign_to(current, targets[tp]))
 
     kinds = {tp: (target, context.min_isr(tp.topic)) for tp, target in targets.items()}
-    yield from write_assignments(context, "U1", targets, wanted, kinds.get)
+    yield from write_assignments(context, "U1", targets, wanted, kinds.get, leads)
     yield from reassignment_znodes.identify(context, targets)
     yield from _initialise(context, targets)
     yield from finish_ready(context, targets)
@@ -135,8 +135,8 @@ def write_assignments(
     name: str,
     tps: Iterable[TopicPartition],
     wanted: Callable[[TopicPartition], ReplicaAssignment],
-    kind: Callable[[TopicPartition], Hashable] = lambda _: None,
-    choose: Choose = leads,
+    kind: Callable[[TopicPartition], Hashable],
+    choose: Choose,
 ) -> Rounds[None]:
     """Write the assignments that differ, up to MAX_PARTITIONS of a topic at a time, or fewer if its znode is large.
 
@@ -287,7 +287,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
         return completed(assignment) if is_over else assignment
 
     yield from _lead_inside_target(context, [tp for tp in tps if not _led_inside_target(context, tp)])
-    yield from write_assignments(context, "B6", tps, ended)
+    yield from write_assignments(context, "B6", tps, ended, lambda _: None, leads)
     # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
     yield from reassignment_entries.rewrite(context, partial(reassignment_entries.is_done, context))
 
