@@ -17,7 +17,7 @@ from controller.handlers.configs import config_path, read_min_isrs, resource_fau
 from controller.model.context import ControllerContext
 from controller.model.facts import ConfigChangesSeen
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, attempt, change, children, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, change, children, existing, read, until_none_is_left
 from controller.model.state_machines import PartitionPhase
 from transport.dynamic_configs import (
     ALL_REPLICAS,
@@ -129,9 +129,8 @@ def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
 
 
 def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:
-    znodes = yield from read(notifications)
-    found = [(path, znode) for path, znode in zip(notifications, znodes, strict=True) if znode is not None]
-    return [path for path, znode in found if znode.stat.ctime_ms < now_ms - EXPIRY_MS]
+    found = yield from existing(str, notifications)
+    return [path for path, znode in found.items() if znode.stat.ctime_ms < now_ms - EXPIRY_MS]
 
 
 # --- requests of administrators ---------------------------------------------------------------------------------
@@ -184,19 +183,13 @@ def _forget_topics_that_are_gone(
 ) -> Rounds[None]:
     """Set the outcome of refused steps whose topic was deleted meanwhile, which the context does not know yet."""
     of_topics = [r for r, step in steps.items() if step in refused and r.type is ConfigResourceType.TOPIC]
-    znodes = yield from read(paths.topic(resource.name) for resource in of_topics)
-    for resource, znode in zip(of_topics, znodes, strict=True):
-        if znode is None:
-            outcomes[resource] = _unknown(resource)
+    there = yield from existing(lambda resource: paths.topic(resource.name), of_topics)
+    outcomes.update((r, ResourceError(r, *unknown_topic(r.name))) for r in of_topics if r not in there)
 
 
 def _unwritable(resource: ConfigResource) -> ResourceError:
     text = "the settings cannot be written: see the controller's log"
     return ResourceError(resource, ErrorCode.OPERATION_NOT_ATTEMPTED, text)
-
-
-def _unknown(resource: ConfigResource) -> ResourceError:
-    return ResourceError(resource, *unknown_topic(resource.name))
 
 
 def _fault(

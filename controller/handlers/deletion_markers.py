@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, attempt, change, children, read
+from controller.model.rounds import Rounds, Step, attempt, change, children, existing
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
@@ -49,14 +49,13 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
         yield from remove(names)
         return []
     unknown = [name for name in names if name not in context.topics]
-    topics = yield from read(paths.topic(name) for name in unknown)
-    gone = [name for name, topic in zip(unknown, topics, strict=True) if topic is None]
-    for name in [name for name in unknown if name not in gone]:
+    there = yield from existing(paths.topic, unknown)
+    for name in there:
         log.warning("a topic is not deleted yet: it was just created, or its znode must be repaired first", topic=name)
     earlier = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
     for name in earlier:
         log.warning("a topic is not deleted: its marker is older, and was that of an earlier topic", topic=name)
-    yield from remove([*gone, *earlier])
+    yield from remove([*(name for name in unknown if name not in there), *earlier])
     return [name for name in names if name in context.topics and name not in earlier]
 
 
@@ -67,15 +66,13 @@ def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Roun
     """
     if not context.config.kafka or not names:
         return []
-    markers = yield from read(paths.delete_topic(name) for name in names)
-    topics = yield from read(paths.topic(name) for name in names)
-    found = zip(names, markers, topics, strict=True)
-    there = [(name, marker.stat.czxid, topic.stat.czxid) for name, marker, topic in found if marker and topic]
-    return [name for name, marked, created in there if marked < created]
+    markers = yield from existing(paths.delete_topic, names)
+    topics = yield from existing(paths.topic, names)
+    both = [name for name in markers if name in topics]
+    return [name for name in both if markers[name].stat.czxid < topics[name].stat.czxid]
 
 
 def remove(names: Sequence[str]) -> Rounds[None]:
     """Remove the markers of topics; missing ones are ignored."""
-    found = yield from read(paths.delete_topic(name) for name in names)
-    there = [name for name, znode in zip(names, found, strict=True) if znode is not None]
+    there = yield from existing(paths.delete_topic, names)
     yield from change("mark", [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there])

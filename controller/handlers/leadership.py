@@ -26,6 +26,7 @@ from controller.model.rounds import (
     TellMetadata,
     attempt,
     change,
+    existing,
     read,
     until_none_is_left,
 )
@@ -165,7 +166,10 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         missing = {tp: parent is None for tp, parent, state in zip(others, parents, states, strict=True) if not state}
         created = [tp for tp in pending if tp in missing or tp.topic in empty]
         refused = yield from change("create", _creations(context, created, missing))
-        return (yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects]))
+        left = [tp for step in refused for tp in step.subjects]
+        # The watch on the list of topics reports those that are gone.
+        there = yield from existing(paths.topic, [tp.topic for tp in left])
+        return [tp for tp in left if tp.topic in there]
 
     tps = list(tps)
     online = decide_all(context, tps, lambda tp: context.online(tp, context.assignment(tp).replicas))
@@ -185,17 +189,10 @@ def _creations(
     return LeadershipSteps(context, tps, leaderships, choices, groups)
 
 
-def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
-    """Return those whose topic still exists; the watch on the list of topics reports the others."""
-    topics = yield from read(paths.topic(tp.topic) for tp in tps)
-    return [tp for tp, topic in zip(tps, topics, strict=True) if topic is not None]
-
-
 def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], frozenset[str]]]:
     """Create missing parents of partitions; return the topics that got one, and those whose creation is rejected."""
-    found = yield from read(paths.topic_partitions(name) for name in topics)
-    missing = [name for name, znode in zip(topics, found, strict=True) if znode is None]
-    steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing}
+    found = yield from existing(paths.topic_partitions, topics)
+    steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in topics if name not in found}
     outcome = yield from attempt("parents", list(steps.values()))
     closed = frozenset(name for name, step in steps.items() if step in outcome.rejected)
     return frozenset(name for name, step in steps.items() if step not in outcome.refused) - closed, closed

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from attrs import evolve
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, children, read
+from controller.model.rounds import Rounds, children, existing
 from transport.log import get_logger
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import paths
@@ -31,8 +31,7 @@ def replaced(context: ControllerContext, topics: Mapping[str, TopicZnode]) -> Ro
         for number, assignment in topic.partitions.items()
         if not controllers.isdisjoint(assignment.replicas)
     ]
-    states = yield from read(map(paths.partition_state, ours))
-    led = [tp for tp, state in zip(ours, states, strict=True) if state is not None]
+    led = yield from existing(paths.partition_state, ours)
     if led:
         text = "partitions have a replica on a controller, which holds no data: reassign them"
         log.error(text, partitions=list(map(str, led)))

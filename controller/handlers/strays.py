@@ -37,6 +37,7 @@ from controller.model.rounds import (
     TellStopReplica,
     change,
     children,
+    existing,
     read,
     until_none_is_left,
 )
@@ -134,9 +135,8 @@ def _older(strays: Sequence[Stray]) -> Rounds[list[Stray]]:
 
 def _set_aside(context: ControllerContext, strays: Sequence[Stray]) -> Rounds[frozenset[str]]:
     """Return the topics of strays which exist, but whose assignment is not known."""
-    unknown = list(dict.fromkeys(stray.topic for stray in strays if stray.topic not in context.topics))
-    found = yield from read(paths.topic(name) for name in unknown)
-    return frozenset(name for name, znode in zip(unknown, found, strict=True) if znode is not None)
+    unknown = dict.fromkeys(stray.topic for stray in strays if stray.topic not in context.topics)
+    return frozenset((yield from existing(paths.topic, unknown)))
 
 
 def _drop(stray: Stray) -> Step:

@@ -13,7 +13,7 @@ from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
 from controller.model.faults import unknown_topic
 from controller.model.placement import Start, Unplaceable, next_start, place_replicas
-from controller.model.rounds import Rounds, Step, attempt, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, existing, until_none_is_left
 from transport.errors import ErrorCode
 from transport.messages import (
     CreatePartitionsRequest,
@@ -82,9 +82,7 @@ def create_topics(
 
 def _marked(names: Iterable[str]) -> Rounds[frozenset[str]]:
     """Return those of the topics that are marked for deletion in the store."""
-    wanted = [name for name in dict.fromkeys(names) if is_topic_name(name)]
-    marks = yield from read(paths.delete_topic(name) for name in wanted)
-    return frozenset(name for name, mark in zip(wanted, marks, strict=True) if mark is not None)
+    return frozenset((yield from existing(paths.delete_topic, filter(is_topic_name, dict.fromkeys(names)))))
 
 
 class _Names:

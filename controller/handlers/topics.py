@@ -12,12 +12,12 @@ from controller.handlers import deletion_markers, leadership, own_replicas, reas
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import PartitionsMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
-from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, existing, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import FORBIDDEN, Set
+from transport.store.protocol import FORBIDDEN, Set, Znode
 
 log = get_logger(__name__)
 
@@ -45,8 +45,7 @@ def partition_modifications(context: ControllerContext, names: Sequence[str], ne
     """
     unknown = [name for name in names if name not in context.topics]
     yield from refresh_topics(context, [name for name in names if name in context.topics])
-    znodes = yield from read(map(paths.topic, unknown))
-    there = [name for name, znode in zip(unknown, znodes, strict=True) if znode is not None]
+    there = list((yield from existing(paths.topic, unknown)))
     yield from load_topics(context, there, new_ids)
     yield from read_min_isrs(context, there)
     added = [tp for tp in context.partitions(names) if tp not in context.partition_phases]
@@ -68,11 +67,8 @@ def refresh_topics(
 
     def refresh(pending: list[str]) -> Rounds[list[str]]:
         known = [name for name in pending if name in context.topics]
-        znodes = yield from read((paths.topic(name) for name in known), watch=True)
-        found = {name: znode for name, znode in zip(known, znodes, strict=True) if znode is not None}
-        topics = {
-            name: topic for name, znode in found.items() if (topic := _decode(context, name, znode.data)) is not None
-        }
+        found = yield from existing(paths.topic, known, watch=True)
+        topics = _decoded(context, found)
         # Another id: the topic was deleted and created again while we did not look.
         others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
         yield from _recognise(context, topics, in_doubt)
@@ -168,12 +164,9 @@ def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Itera
     ids = iter(new_ids)
 
     def load(pending: list[str]) -> Rounds[list[str]]:
-        znodes = yield from read((paths.topic(name) for name in pending), watch=True)
-        found = {name: znode for name, znode in zip(pending, znodes, strict=True) if znode is not None}
+        found = yield from existing(paths.topic, pending, watch=True)
         closed = [name for name, znode in found.items() if znode == FORBIDDEN]
-        topics = {
-            name: topic for name, znode in found.items() if (topic := _decode(context, name, znode.data)) is not None
-        }
+        topics = _decoded(context, found)
         placed = yield from own_replicas.replaced(context, topics)
         steps = {
             name: _load(name, topic, placed[name], found[name].stat.version, ids) for name, topic in topics.items()
@@ -202,6 +195,11 @@ def _is_writable(context: ControllerContext, name: str, data: bytes) -> bool:
         text = "topic set aside: others have made its znode too large to be written again"
         log.error(text, topic=name, bytes=len(data), limit=most)
     return len(data) <= most
+
+
+def _decoded(context: ControllerContext, found: Mapping[str, Znode]) -> dict[str, formats.TopicZnode]:
+    topics = {name: _decode(context, name, znode.data) for name, znode in found.items()}
+    return {name: topic for name, topic in topics.items() if topic is not None}
 
 
 def _decode(context: ControllerContext, name: str, data: bytes) -> formats.TopicZnode | None:

@@ -3,8 +3,8 @@
 A handler is a generator. It yields a `Read` or `Children` (observe) and is sent the result. It yields a `Change`
 (decide), whose steps its driver commits, applies and publishes, and is sent the steps that were not committed: those
 that depend on something that has changed, and those that the store will never accept. Nothing else touches the context
-between two yields. `read`, `children` and `change` add types to these yields. Handlers compose with `yield from`, and
-decide again on refused steps with `until_none_is_left`.
+between two yields. `read`, `existing`, `children` and `change` add types to these yields. Handlers compose with `yield
+from`, and decide again on refused steps with `until_none_is_left`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from transport.metadata import TopicPartition
 from transport.store.protocol import Op, Unlisted, Znode, require_listed
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 T = TypeVar("T")
 
 MAX_ATTEMPTS: Final = 100
@@ -164,6 +165,13 @@ def read(paths: Iterable[str], *, watch: bool = False, ahead: Iterable[str] = ()
     if not wanted:
         return []
     return cast("list[Znode | None]", (yield Read(wanted, watch, tuple(ahead))))
+
+
+def existing(path: Callable[[Key], str], keys: Iterable[Key], *, watch: bool = False) -> Rounds[dict[Key, Znode]]:
+    """Observe the znode of each key; the result has those that exist."""
+    wanted = tuple(keys)
+    znodes = yield from read(map(path, wanted), watch=watch)
+    return {key: znode for key, znode in zip(wanted, znodes, strict=True) if znode is not None}
 
 
 def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
