@@ -1,11 +1,12 @@
 """A process that has imported all of `klamm`, and becomes it, in a fork, for each command line that it is sent.
 
 Its exit code, what it prints, and tracebacks are those of a process of its own, which takes a second to start here
-where a fork takes a hundredth of it.
+where a fork takes a hundredth of it. A fork may also be a service, which is sent signals and waited for by its pid.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -18,9 +19,10 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from select import select
 from tempfile import TemporaryFile
 from typing import IO, Any, Final, NoReturn
 
@@ -67,8 +69,61 @@ class ForkServer:
             socket.send_fds(self._socket, [b"."], [file.fileno() for file in (theirs, given, out, err)])
             theirs.close()
             ours.sendall(json.dumps(job).encode() + b"\n")
-            code = int(ours.recv(16))
+            code = _received(ours)
             return Done(code, _text_of(out), _text_of(err))
+
+    def start(self, words: Sequence[str], log: Path) -> Fork:
+        """Start `klamm` with these arguments as a service, which appends its output to `log` and has no limits."""
+        limits = {"seconds": 0, "bytes": resource.RLIM_INFINITY}
+        job = {"words": words, "cwd": str(Path.cwd()), "stdin": None, "environment": dict(os.environ), **limits}
+        ours, theirs = socket.socketpair()
+        with theirs, Path(os.devnull).open("rb") as given, log.open("ab") as out:
+            socket.send_fds(self._socket, [b"."], [file.fileno() for file in (theirs, given, out, out)])
+        ours.sendall(json.dumps({**job, "serves": True}).encode() + b"\n")
+        return Fork(words, ours)
+
+
+class Fork(subprocess.Popen[bytes]):
+    """A service that is a fork of the server, used as if it had been started by this process."""
+
+    def __init__(self, words: Sequence[str], channel: socket.socket) -> None:
+        self.args = list(words)
+        self.returncode = None
+        self._channel = channel
+        self.pid = _received(channel)
+
+    def poll(self) -> int | None:
+        """Return the exit code if the service has ended."""
+        if self.returncode is None and select([self._channel], [], [], 0)[0]:
+            self._end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the service has ended. Raises TimeoutExpired."""
+        if self.returncode is None:
+            if not select([self._channel], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self._end()
+        return self.returncode
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal to the service if it has not ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, sig)
+
+    def _end(self) -> None:
+        if self.returncode is None:
+            self.returncode = _received(self._channel)
+            self._channel.close()
+
+
+def _tell(channel: socket.socket, number: int) -> None:
+    channel.sendall(f"{number:16}".encode())
+
+
+def _received(channel: socket.socket) -> int:
+    return int(channel.recv(16, socket.MSG_WAITALL))
 
 
 def _text_of(file: IO[bytes]) -> str:
@@ -127,10 +182,21 @@ def _wait_for_command(answer: int, *files: int) -> None:
     with socket.socket(fileno=answer) as caller:
         job = json.loads(caller.makefile("rb").readline())
         if child := os.fork():
+            if job.get("serves"):
+                _die_with_parent()
+                _tell(caller, child)
             _, status = os.waitpid(child, 0)
-            caller.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+            _tell(caller, os.waitstatus_to_exitcode(status))
             os._exit(0)
     _take_place(job, files)
+    if job.get("serves"):
+        _die_with_parent()
+        os.setsid()
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _take_place(job: dict[str, Any], files: Sequence[int]) -> None:
