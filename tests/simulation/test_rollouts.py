@@ -11,10 +11,13 @@ from msgspec.structs import replace
 from controller.rollout.adapting import FIRST, LEAST
 from klamm.testing import SimulatedCluster, open_cluster
 from klamm.testing.actions import BreakPage, LimitDisks, MendPage, RemoveFile, ResumeFetching, StopFetching, TouchFile
+from simulator.safety.invariants import Violation
+from tests.simulation.planted.edits import edit
 from transport.messages import (
     ChangeRolloutRequest,
     DescribeRolloutsRequest,
     Request,
+    RolloutChanges,
     RolloutDescription,
     RolloutMove,
     RolloutOrder,
@@ -154,3 +157,22 @@ async def test_moves_wait_for_room_on_the_disk_that_they_go_to() -> None:
         LimitDisks({3: 10**9}).on(c)
         ResumeFetching({3: first[:1]}).on(c)
         assert (await end(c)).counts == (("done", PARTITIONS),)
+
+
+async def until_it_begins_without_room() -> None:
+    """Let a second move begin once the first one has taken most of the room."""
+    async with open_cluster() as c:
+        LimitDisks({3: 15_000}).on(c)
+        StopFetching({3: ["orders-0"]}).on(c)
+        await start(c, replace(USUAL, in_all=1))
+        await trio.sleep(15)
+        await ask(c, ChangeRolloutRequest("monday", RolloutOrder.SET, RolloutChanges(in_all=2)))
+        await trio.sleep(15)
+
+
+async def test_a_move_that_begins_without_room_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    await until_it_begins_without_room()
+    taken = "taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]"
+    edit(monkeypatch, "controller.handlers.rollout_moves:_standing", (taken, "taken: list[Move] = []"))
+    with pytest.raises(Violation, match=r"begins to move .*, though broker 3 has told of 15,000 bytes, and 20,000"):
+        await until_it_begins_without_room()

@@ -87,12 +87,6 @@ def a_rate_of_a_rollout_is_left(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def moves_in_flight_take_no_room(patch: pytest.MonkeyPatch) -> None:
-    """Begin moves as if those in flight took no room on disks."""
-    taken = "taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]"
-    edit(patch, "controller.handlers.rollout_moves:_standing", (taken, "taken: list[Move] = []"))
-
-
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
@@ -103,5 +97,4 @@ BUGS = (
     a_signal_never_lets_go,
     a_signal_is_not_waited_for,
     a_rate_of_a_rollout_is_left,
-    moves_in_flight_take_no_room,
 )
