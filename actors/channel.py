@@ -145,6 +145,7 @@ class Channel(Generic[Item, Req, Resp]):
                 self._answered += 1
                 self._backoff.reset()
                 self._on_response(request, response)
+                del request, response  # The next ones may come much later, and these may be large.
 
     async def _ask(self, peer: PeerConnection[Req, Resp], request: Req) -> Resp | Exception:
         try:

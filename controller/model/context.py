@@ -16,7 +16,7 @@ from attrs import Factory, define, field
 from controller.config import ControllerConfig
 from controller.model import facts
 from controller.model.facts import Fact, Replica
-from controller.model.held import HeldPartitions
+from controller.model.held import HeldPartitions, shrink
 from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.known_topics import UNASSIGNED, KnownTopic, assignment_of
 from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
@@ -207,6 +207,12 @@ class ControllerContext:
                 self._known_topic_changed(fact)
             case _:
                 self._rare_changed(fact)
+
+    def compact(self) -> None:
+        """Let what has become smaller take less memory: dictionaries keep the size that they once had."""
+        shrink(self.leadership)
+        shrink(self._phases.rows)
+        self._held.sizes()
 
     def _broker_changed(self, fact: facts.BrokerFact) -> None:
         self.rollouts.stir()

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import TypeVar
 
 from attrs import define, field
 
 from transport.metadata import TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def shrink(entries: dict[K, V]) -> None:
+    """Let a dictionary take the memory that its entries need."""
+    rest = dict(entries)
+    entries.clear()
+    entries.update(rest)
 
 
 @define

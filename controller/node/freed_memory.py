@@ -14,7 +14,9 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
+from controller.model.context import ControllerContext
 from controller.observation.instruments import Instrument
 
 LARGE_SECONDS: Final = 0.25
@@ -26,12 +28,21 @@ QUIET_SECONDS: Final = 10.0
 
 @define
 class FreedMemory(Instrument):
-    """Calls `give_back` once the controller has been at rest for a while after a large event."""
+    """Once the controller has been at rest for a while after a large event, lets the context shrink and gives back."""
 
     give_back: Callable[[], None]
+    _context: ControllerContext | None = field(default=None, init=False)
     _is_due: bool = field(default=False, init=False)
     _wait: trio.CancelScope = field(factory=trio.CancelScope, init=False)
     """Ends when the controller has been at rest for long enough."""
+
+    def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
+        """Remember the context."""
+        self._context = context
+
+    def left_office(self) -> None:
+        """Forget the context."""
+        self._context = None
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:  # noqa: ARG002
         """Wait for the end of the event."""
@@ -56,4 +67,6 @@ class FreedMemory(Instrument):
             with self._wait:
                 await trio.sleep_forever()
             self._is_due, self._wait = False, trio.CancelScope()
+            if self._context is not None:
+                self._context.compact()
             self.give_back()

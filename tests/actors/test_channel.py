@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -127,6 +128,46 @@ async def test_it_connects_when_there_is_something_to_send(nursery: trio.Nursery
     await trio.sleep(2)
     assert answers[1:] == [({"a": 2}, "answer 2")]
     assert peer.connections == 1  # kept open
+    nursery.cancel_scope.cancel()
+
+
+class Large(dict[str, int]):
+    """A request that can be watched."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+async def test_an_answered_request_is_let_go_before_the_next_one_comes(nursery: trio.Nursery) -> None:
+    requests: weakref.WeakSet[Large] = weakref.WeakSet()
+
+    class Backlogged(LatestByKey):
+        def take(self) -> dict[str, int] | None:
+            taken = super().take()
+            if taken is None:
+                return None
+            request = Large(taken)
+            requests.add(request)
+            return request
+
+    class Forgetful(Peer):
+        async def call(self, request: dict[str, int], *, timeout: float) -> str:  # noqa: ARG002, ASYNC109
+            await trio.sleep(1)
+            assert list(requests) == [request]
+            return "answer"
+
+    answers: list[str] = []
+    channel: Channel[Item, dict[str, int], str] = Channel(
+        "broker 1",
+        Backlogged(),
+        Forgetful().connect,
+        lambda _, response: answers.append(str(response)),
+        backoff=Backoff(0.1, 10.0, jitter=lambda: 1.0),
+        retry_on=(OSError,),
+    )
+    await nursery.start(channel.run)
+    channel.tell(("a", 1))
+    await trio.sleep(2)
+    assert (answers, list(requests)) == (["answer"], [])
     nursery.cancel_scope.cancel()
 
 

@@ -10,9 +10,13 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from controller.channels.broker_channels import BrokerChannels
 from controller.events import BrokerChange
+from controller.model.context import ControllerContext
 from controller.node.freed_memory import LARGE_SECONDS, QUIET_SECONDS, FreedMemory
 from transport.host import Host
+from transport.messages import BrokerEndpoint
+from transport.network import TcpNetwork
 
 
 class Given:
@@ -49,6 +53,26 @@ async def test_memory_is_given_back_once_after_a_large_event(
         process(freed, LARGE_SECONDS)
         await trio.sleep(QUIET_SECONDS * 2)
         assert given.times == times + 1
+
+
+async def test_the_context_of_the_office_shrinks_first(
+    autojump_clock: MockClock,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(ControllerContext, "compact", lambda _: order.append("compact"))
+    context = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), epoch=1, epoch_version=1)
+    freed = FreedMemory(lambda: order.append("give back"))
+    async with freed.given_back(), trio.open_nursery() as nursery:
+        channels = BrokerChannels(nursery, TcpNetwork(), Host(), context.config, context.controller, 1, lambda *_: None)
+        freed.took_office(context, channels)
+        process(freed, LARGE_SECONDS)
+        await trio.sleep(QUIET_SECONDS * 2)
+        assert order == ["compact", "give back"]
+        freed.left_office()
+        process(freed, LARGE_SECONDS)
+        await trio.sleep(QUIET_SECONDS * 2)
+        assert order == ["compact", "give back", "give back"]
 
 
 async def test_later_events_put_it_off(autojump_clock: MockClock) -> None:  # noqa: ARG001
