@@ -212,7 +212,7 @@ class ControllerContext:
         """Let what has become smaller take less memory: dictionaries keep the size that they once had."""
         shrink(self.leadership)
         shrink(self._phases.rows)
-        self._held.sizes()
+        self._held.compact()
 
     def _broker_changed(self, fact: facts.BrokerFact) -> None:
         self.rollouts.stir()

@@ -86,6 +86,11 @@ class HeldPartitions:
         """Return the number of partitions of each broker that holds some."""
         return {broker_id: len(self.on(broker_id)) for broker_id in self.brokers()}
 
+    def compact(self) -> None:
+        """Take out what brokers hold no longer."""
+        for held in self._by_broker.values():
+            held.take_out()
+
     def _of(self, broker_id: int) -> _Held:
         held = self._by_broker.get(broker_id)
         if held is None:
