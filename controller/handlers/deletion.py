@@ -61,6 +61,9 @@ BEGUN_PER_EVENT: Final = 20
 REMOVED_PER_EVENT: Final = 10
 """The same of the partitions whose znodes one event deletes: two for each."""
 
+REMOVED_TOGETHER: Final = 2
+"""The same of the topics whose removal is prepared together, while the store writes what was prepared before."""
+
 REMOVED_AT_ONCE: Final = 500
 """The number of znodes below a topic that one multi deletes."""
 
@@ -251,7 +254,7 @@ def _remove(context: ControllerContext, find: Below, names: Sequence[str]) -> Ro
 
     # Children that we may not list cannot be removed: the topic stays, and `complete` logs it.
     open_ = [name for name in names if below.get(name, ()) is not None]
-    outcome = yield from attempt("remove", (), [partial(removals, some) for some in _in_requests(context, open_)])
+    outcome = yield from attempt("remove", (), [partial(removals, some) for some in _in_parts(context, open_)])
     refused, rejected = set(outcome.refused), set(outcome.rejected)
     left = [name for name in open_ if steps[name][-1] in refused]
     return [name for name in left if rejected.isdisjoint(steps[name])]
@@ -261,10 +264,10 @@ _OWN: Final = paths.topic, paths.topic_config, paths.delete_topic
 """The paths of a topic's own znodes, which go in one multi."""
 
 
-def _in_requests(context: ControllerContext, names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield topics that fill a few requests each: the next ones are prepared while the store writes these."""
+def _in_parts(context: ControllerContext, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the topics that are prepared together. The last request of each part is not full."""
     while names:
-        some, names = _cut(context, names, 1)
+        some, names = _cut(context, names, REMOVED_TOGETHER)
         yield some
 
 
