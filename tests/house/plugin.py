@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -29,6 +30,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wrong = [f"{item.nodeid}: {problem}" for item, problem in problems if problem]
     if wrong:
         raise pytest.UsageError("\n".join(wrong))
+
+
+def pytest_collection_finish() -> None:
+    """Keep ten thousand tests and all modules from the collector, which would look at them again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
