@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import trio
@@ -26,6 +26,7 @@ from transport.messages import (
     DescribeReassignmentsResponse,
     ElectionType,
     ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
     ListReassignmentsRequest,
     MetadataRequest,
     MetadataResponse,
@@ -36,7 +37,13 @@ from transport.store.formats import TopicZnode
 
 __all__ = ["bench", "clock"]  # fixtures
 
-READS = (DescribeClusterRequest(), DescribeReassignmentsRequest(), ListReassignmentsRequest(), MetadataRequest())
+READS = (
+    DescribeClusterRequest(),
+    DescribeReassignmentsRequest(),
+    ListPartitionReassignmentsRequest(),
+    ListReassignmentsRequest(),
+    MetadataRequest(),
+)
 
 
 @pytest.fixture
@@ -190,6 +197,56 @@ async def test_what_cannot_be_answered_at_once_waits_for_its_turn(
     await require_waiting(busy, MetadataRequest())
 
 
+async def test_nothing_is_read_before_all_is_known(bench: Bench, busy: Reads, autojump_clock: MockClock) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    cast("Any", busy.office()).is_loaded = False
+    await require_waiting(busy, MetadataRequest())
+
+
+async def test_without_an_office_a_read_waits(busy: Reads, autojump_clock: MockClock) -> None:
+    del autojump_clock
+    await require_waiting(Reads(busy.in_turn, lambda: None, HOST), MetadataRequest())
+
+
+async def test_a_read_waits_for_the_chunk_that_is_being_committed(
+    bench: Bench, busy: Reads, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery, bench.runner.turn:
+        nursery.start_soon(busy.answer, MetadataRequest())
+        await trio.sleep(50 * PATIENCE_SECONDS)
+        assert bench.runner.turn.statistics().tasks_waiting == 1
+    assert trio.current_time() - began == pytest.approx(50 * PATIENCE_SECONDS)
+
+
+async def test_what_is_known_is_looked_at_again_when_the_chunk_is_committed(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    async with trio.open_nursery() as nursery, bench.runner.turn:
+        nursery.start_soon(require_waiting, busy, MetadataRequest())
+        await trio.sleep(2 * PATIENCE_SECONDS)
+        monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
+
+
+async def test_what_is_refused_is_refused_at_once(
+    bench: Bench, busy: Reads, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+
+    def refusing(*_: object) -> None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "no")
+
+    monkeypatch.setattr(dispatch, "rounds_for", refusing)
+    with trio.fail_after(10), pytest.raises(ApiError, match="no"):
+        await busy.answer(MetadataRequest())
+
+
 async def test_moves_are_described_a_few_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reads, "DESCRIBED_AT_ONCE", 2)
     assert DESCRIBED_AT_ONCE > 2
@@ -209,6 +266,11 @@ async def test_moves_are_described_a_few_at_a_time(bench: Bench, monkeypatch: py
     assert described == await bench.ask(DescribeReassignmentsRequest(), DescribeReassignmentsResponse)
     keys = [(move.topic, move.partition) for move in described.reassignments]
     assert keys == sorted(bench.context.partitions())
+    nothing = await Reads(in_turn, lambda: office, HOST).describe_moves(DescribeReassignmentsRequest(()))
+    assert nothing.reassignments == ()
+    monkeypatch.setattr(reads, "DESCRIBED_AT_ONCE", 5)
+    await Reads(in_turn, lambda: office, HOST).describe_moves(DescribeReassignmentsRequest())
+    assert sizes[3:] == [0, None]
 
 
 async def test_a_service_whose_event_hangs_tells_what_it_knows(
