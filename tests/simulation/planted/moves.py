@@ -21,7 +21,7 @@ def an_override_forgets_its_strays(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.reassignments:_topic_write",
-        ("tp: change.choice.stopped for", "tp: () for"),
+        ("tp: choice.stopped for", "tp: () for"),
     )
 
 
