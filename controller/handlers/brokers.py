@@ -18,7 +18,6 @@ from controller.model.rounds import (
     Publication,
     Rounds,
     Step,
-    TellLeaderAndIsr,
     TellLeaderships,
     TellMetadata,
     change,
@@ -29,7 +28,7 @@ from controller.model.state_machines import ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
 from transport.messages import PartitionState
-from transport.metadata import BrokerRegistration, TopicPartition
+from transport.metadata import BrokerRegistration
 from transport.store import formats, paths
 from transport.store.protocol import Znode
 
@@ -199,35 +198,24 @@ def resend_deletions(
         yield from change("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
 
 
-def orders(
-    context: ControllerContext, tp: TopicPartition, state: PartitionState, ids: Collection[int], empty: Collection[int]
-) -> tuple[TellLeaderAndIsr, ...]:
-    """Return the LeaderAndIsr publications for the replicas of a partition on `ids`.
-
-    isNew is set for replicas on `empty` brokers, and for those that a move adds and that have not caught up yet.
-    """
-    here = tuple([r for r in state.replicas if r in ids])
-    if not (state.adding_replicas or empty):
-        return (TellLeaderAndIsr(here, state),)
-    begin = beginners(context.assignment(tp), state.isr)
-    new = tuple(r for r in here if r in begin or r in empty)
-    kept = tuple(r for r in here if r not in new)
-    told = (TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True))
-    return tuple(order for order in told if order.brokers)
-
-
 def orders_of_all(
     context: ControllerContext, states: Iterable[PartitionState], ids: Collection[int], empty: Collection[int]
 ) -> list[Publication]:
-    """Return the LeaderAndIsr publications for the replicas of many partitions on `ids`; see `orders`."""
+    """Return the LeaderAndIsr publications for the replicas of partitions on `ids`.
+
+    isNew is set for replicas on `empty` brokers, and for those that a move adds and that have not caught up yet.
+    """
     told: list[Publication] = []
     for adding, group in groupby(states, attrgetter("adding_replicas")):
-        if adding or empty:
-            told += [order for state in group for order in orders(context, state.tp, state, ids, empty)]
-            continue
         alike = list(group)
         here = {each: tuple([r for r in each if r in ids]) for each in {state.replicas for state in alike}}
-        told.append(TellLeaderships([here[state.replicas] for state in alike], alike))
+        held = [here[state.replicas] for state in alike]
+        if adding or empty:
+            begun = [beginners(context.assignment(state.tp), state.isr) for state in alike]
+            new = [tuple(r for r in of if r in empty or r in begin) for of, begin in zip(held, begun, strict=True)]
+            held = [tuple(r for r in of if r not in first) for of, first in zip(held, new, strict=True)]
+            told.append(TellLeaderships(new, alike, is_new=True))
+        told.append(TellLeaderships(held, alike))
     return told
 
 

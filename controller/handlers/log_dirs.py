@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from controller.handlers import leadership, notifications, reassignments
+from controller.handlers.brokers import orders_of_all
 from controller.handlers.metadata import publish
 from controller.model.context import ControllerContext
+from controller.model.descriptions import describe_all
 from controller.model.facts import Fact, LogDirOffline, LogDirOnline, ReplicasMoved
-from controller.model.reassignment import beginners
-from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, change
+from controller.model.rounds import Rounds, Step, change
 from controller.model.state_machines import ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import TopicPartition
@@ -30,21 +31,11 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
     for broker_id in ids:
         log.error("a broker lost a log directory: asking which replicas it can use", broker=broker_id)
     led = [tp for tp in context.partitions_on(ids) if tp in context.leadership]
-    yield from change("resend", [Step((tp,), publications=_resent(context, tp, ids)) for tp in led])
+    states = describe_all(context, led, [context.leadership[tp] for tp in led])
+    # A replica without data so far may start in another directory.
+    told = tuple(orders_of_all(context, states, ids, ()))
+    yield from change("resend", [Step(tuple(led), publications=told)] if led else [])
     yield from notifications.remove(entries)
-
-
-def _resent(context: ControllerContext, tp: TopicPartition, ids: Sequence[int]) -> tuple[Publication, ...]:
-    """Return the current LeaderAndIsr for the replicas of a partition on `ids`.
-
-    isNew is set for replicas without data so far: they may start in another directory.
-    """
-    assignment = context.assignment(tp)
-    here = [r for r in assignment.replicas if r in ids]
-    new = tuple(r for r in beginners(assignment, context.leadership[tp].isr) if r in ids)
-    state = context.describe(tp)
-    known = tuple(r for r in here if r not in new)
-    return TellLeaderAndIsr(known, state), TellLeaderAndIsr(new, state, is_new=True)
 
 
 def leader_and_isr_answered(

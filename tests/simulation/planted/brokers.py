@@ -62,8 +62,8 @@ def a_lost_directory_is_replaced_by_an_empty_log(patch: pytest.MonkeyPatch) -> N
     """Send isNew to all replicas of a broker that has lost a log directory."""
     edit(
         patch,
-        "controller.handlers.log_dirs:_resent",
-        ("for r in beginners(assignment, context.leadership[tp].isr) if r in ids", "for r in here"),
+        "controller.handlers.log_dirs:log_dir_event_notification",
+        ("orders_of_all(context, states, ids, ())", "orders_of_all(context, states, ids, ids)"),
     )
 
 
