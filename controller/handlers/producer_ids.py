@@ -13,7 +13,9 @@ from controller.model.rounds import Rounds, Step, change, read, until_none_is_le
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AllocateProducerIdsResponse
 from transport.settings import LONG_MAX
-from transport.store import formats, paths
+from transport.store import paths
+from transport.store.fields import UndecodableZnode
+from transport.store.producer_ids import decode_producer_ids, encode_producer_ids
 from transport.store.protocol import Create, Set
 
 BLOCK: Final = 1_000
@@ -33,7 +35,7 @@ def allocate_producer_ids(
         ids = range(last.stop, last.stop + BLOCK)
         if ids.stop > LONG_MAX:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "all ids for producers have been given away")
-        data = formats.encode_producer_ids(broker_id, ids)
+        data = encode_producer_ids(broker_id, ids)
         path = paths.PRODUCER_IDS
         write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
         refused = yield from change("producer ids", [Step(writes=(write,))])
@@ -55,6 +57,6 @@ def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> Non
 
 def _decode(data: bytes) -> range:
     try:
-        return formats.decode_producer_ids(data)
-    except formats.UndecodableZnode as fault:
+        return decode_producer_ids(data)
+    except UndecodableZnode as fault:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{fault}: repair that znode") from fault

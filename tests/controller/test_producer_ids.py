@@ -9,7 +9,8 @@ from tests.controller.conftest import Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from transport.settings import LONG_MAX
-from transport.store import formats, paths
+from transport.store import paths
+from transport.store.producer_ids import encode_producer_ids
 from transport.store.protocol import Delete, Op, Set
 
 
@@ -48,7 +49,7 @@ async def test_a_broker_that_takes_a_block_by_itself_meanwhile_keeps_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.start(brokers=(1,))
-    multi, others = bench.store.multi, [formats.encode_producer_ids(7, range(5_000, 6_000))]
+    multi, others = bench.store.multi, [encode_producer_ids(7, range(5_000, 6_000))]
 
     async def overtaken(ops: list[Op], **_: object) -> object:
         if others:
@@ -78,7 +79,7 @@ async def test_only_a_registered_broker_is_given_ids_under_its_epoch_alone(bench
         b'{"block_start":"9","block_end":"8"}',
         b'{"block_start":"0","block_end":"-1"}',
         b'{"block_start":"0","block_end":"\xc2\xb2"}',
-        formats.encode_producer_ids(1, range(LONG_MAX - 500, LONG_MAX)),
+        encode_producer_ids(1, range(LONG_MAX - 500, LONG_MAX)),
         b'{"block_start":"0","block_end":"9223372036854775808"}',
     ],
 )

@@ -26,7 +26,6 @@ from transport.metadata import (
     is_topic_name,
     number_in,
 )
-from transport.settings import LONG_MAX
 from transport.store import fields, paths, plain_formats
 from transport.store.protocol import Delete, Set
 
@@ -381,31 +380,3 @@ def encode_config_change(entity_path: str) -> bytes:
 def decode_config_change(path: str, data: bytes) -> str:
     """Return the entity whose settings changed, as "topics/T" or "brokers/N"."""
     return fields.text(path, fields.load(path, data).get("entity_path"), "entity_path")
-
-
-# --- /latest_producer_id_block ----------------------------------------------------------------------------------
-
-
-def encode_producer_ids(broker_id: int, ids: range) -> bytes:
-    """Encode the block of ids for producers that a broker was given last."""
-    first, last = str(ids.start), str(ids.stop - 1)
-    return orjson.dumps({"version": 1, "broker": broker_id, "block_start": first, "block_end": last})
-
-
-def decode_producer_ids(data: bytes) -> range:
-    """Return the block of ids that a broker was given last; an empty one if the znode is empty, as in Kafka."""
-    if not data:
-        return range(0)
-    path = paths.PRODUCER_IDS
-    value = fields.load(path, data)
-    first, last = (_long(path, value.get(name), name) for name in ("block_start", "block_end"))
-    if first > last:
-        raise UndecodableZnode(path, f"block_start {first} is greater than block_end {last}")
-    return range(first, last + 1)
-
-
-def _long(path: str, value: object, name: str) -> int:
-    text = fields.string(path, value, name)
-    if not (text.isascii() and text.isdigit() and int(text) <= LONG_MAX):
-        raise UndecodableZnode(path, f"{name} must be a number of 63 bits, is {fields.shown(text)}")
-    return int(text)
