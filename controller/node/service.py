@@ -13,7 +13,6 @@ from typing import Final
 
 import trio
 from attrs import define, field
-from msgspec.structs import replace
 
 from actors import Backoff, EventQueue, EventStatistics
 from controller.channels.broker_channels import BrokerChannels
@@ -28,14 +27,13 @@ from controller.model.kafka_brokers import KafkaBrokers
 from controller.node import admission, alarms, controller_election, dispatch
 from controller.node.admission import Authorizer
 from controller.node.alarms import PendingAlarms
+from controller.node.answers import Answers
 from controller.node.candidacy import Candidacy, candidacy_of
 from controller.node.collector import paused_collector
 from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
-from controller.node.many_moves import REQUESTS_PER_EVENT, in_parts
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
-from controller.node.reads import Reads
 from controller.node.rollout_outlook import RolloutOutlook
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
@@ -59,7 +57,7 @@ from transport.network import Network
 from transport.store.commit import Fenced
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreError, StoreEvent, WatchFired
-from transport.wire import Handlers, serve
+from transport.wire import serve
 
 log = get_logger(__name__)
 
@@ -98,8 +96,7 @@ class ControllerService:
 
     _candidacy: Candidacy = field(init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
-    _requests: WaitingRequests = field(init=False)
-    _reads: Reads = field(init=False)
+    _answers: Answers = field(init=False)
     _event_log: EventLog = field(init=False)
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
@@ -116,8 +113,8 @@ class ControllerService:
         self._event_log = EventLog(self.decisions)
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
-        self._requests = WaitingRequests(self._queue)
-        self._reads = Reads(self._requests.answer, lambda: self._office, self.host)
+        sources = WaitingRequests(self._queue), self._quarantine, lambda: self._office
+        self._answers = Answers(self.config, self.host, self.trace, *sources)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)
         self._outlook = RolloutOutlook(self._queue.tell, self.host)
@@ -175,11 +172,8 @@ class ControllerService:
         return self._queue.statistics()
 
     async def answer(self, request: messages.Request[object]) -> object:
-        """Answer a request (see `Reads`). Raises ApiError (see `WaitingRequests`)."""
-        if isinstance(request, messages.AlterPartitionReassignmentsRequest):
-            most = self.config.request_limits.operations_in(REQUESTS_PER_EVENT)
-            return await in_parts(self._requests.answer, request, most)
-        return await self._reads.answer(request)
+        """Answer a request (see `Answers`). Raises ApiError."""
+        return await self._answers.answer(request)
 
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
@@ -205,7 +199,7 @@ class ControllerService:
         """
         async with trio.open_nursery() as self._nursery:
             where, admit = (self.config.host, self.config.port), admission.admitting(self.authorizer)
-            listening = partial(serve, self.network, self._handlers(), *where, admit=admit, gives_up=True)
+            listening = partial(serve, self.network, self._answers.handlers(), *where, admit=admit, gives_up=True)
             self.port = await self._nursery.start(listening)
             advertised = self.config.advertised(self.config.host, self.port)
             self.endpoint = messages.BrokerEndpoint(self.config.controller_id, *advertised)
@@ -213,31 +207,6 @@ class ControllerService:
             self.node = await kafka_node.start(self._nursery, self.network)
             task_status.started(self)
             await self._run_queue()
-
-    def _handlers(self) -> Handlers:
-        return {
-            **dict.fromkeys(dispatch.REQUESTS, self.answer),
-            messages.CommitTraceRequest: self._read_trace,
-            messages.DescribeClusterRequest: self._describe_cluster,
-            messages.DescribeReassignmentsRequest: self._describe_reassignments,
-        }
-
-    async def _read_trace(self, request: messages.CommitTraceRequest) -> messages.CommitTraceResponse:
-        max_wait = admission.seconds_of("max_wait_ms", request.max_wait_ms)
-        return await self.trace.read(request.sequence, max_wait)
-
-    async def _describe_cluster(self, request: messages.DescribeClusterRequest) -> messages.DescribeClusterResponse:
-        """Answer from the context, and add what is in this process's quarantine."""
-        described = await self.answer(request)
-        assert isinstance(described, messages.DescribeClusterResponse)
-        return replace(described, quarantined=self._quarantine.names())
-
-    async def _describe_reassignments(
-        self, request: messages.DescribeReassignmentsRequest
-    ) -> messages.DescribeReassignmentsResponse:
-        """Answer from the context, and add the log sizes that brokers report."""
-        described = await self._reads.describe_moves(request)
-        return described if self._office is None else await self._office.progress.add_to(described)
 
     async def _run_queue(self) -> None:
         unsubscribe = self.store.subscribe(self._store_changed)
