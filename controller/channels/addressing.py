@@ -83,9 +83,10 @@ class _Selections(Generic[R]):
         """Yield each broker with the lists that it is told together: no two of their rows have the same key."""
         rows, key = self._common.rows, self._key
         self._common.are_sorted = are_rising(map(key, rows))
+        are_different = self._common.are_sorted or len(set(map(key, rows))) == len(rows)
         for broker_id, places in self._places.items():
             # Rows with the same key would have to be merged: the backlog does so if they come one by one.
-            is_list = self._common.are_sorted or len({key(rows[place]) for place in places}) == len(places)
+            is_list = are_different or len({key(rows[place]) for place in places}) == len(places)
             size = MAX_PARTITIONS if is_list else 1
             lists = [self._common.select(places[start : start + size]) for start in range(0, len(places), size)]
             yield broker_id, [lists] if is_list else [[rows] for rows in lists]
