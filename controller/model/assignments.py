@@ -57,7 +57,8 @@ class AssignmentSteps(Columns):
         self._changes = dict(chain.from_iterable([topic.changes.items() for topic in topics]))
         led = dict(chain.from_iterable([topic.led.items() for topic in topics]))
         choices = [choice for change in self._changes.values() if (choice := change.choice) is not None]
-        self._led = LeadershipSteps(context, tuple(led), list(led.values()), choices, [()] * len(led))
+        znodes = {topic.topic.name: topic.topic.znode for topic in topics}
+        self._led = LeadershipSteps(context, tuple(led), list(led.values()), choices, [()] * len(led), znodes)
 
     def __len__(self) -> int:
         return len(self._topics)

@@ -6,7 +6,7 @@ publications are about many partitions, and a `Step` is made only where one of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import TypeVar, overload
 
@@ -20,6 +20,7 @@ from transport.messages import PartitionState, StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
 from transport.store.chunks import Group
+from transport.store.formats import TopicZnode
 from transport.store.protocol import Set
 
 T = TypeVar("T")
@@ -101,7 +102,8 @@ class LeadershipSteps(Columns):
 
     Each column has an entry for each partition: its leadership after the step, and the choice that led to it, which is
     one object for all partitions that were decided alike. A partition whose choice changes nothing is not written.
-    `groups` are the operations of each, by default those of its state alone.
+    `groups` are the operations of each, by default those of its state alone, and `topics` the znodes that are written
+    with them.
     """
 
     def __init__(
@@ -111,8 +113,10 @@ class LeadershipSteps(Columns):
         leaderships: Sequence[LeaderAndIsr],
         choices: Sequence[Choice],
         groups: Sequence[Group] | None = None,
+        topics: Mapping[str, TopicZnode] | None = None,
     ) -> None:
         super().__init__(context, ())
+        self._topics = topics
         self._tps = tuple(tps)
         self._leaderships = leaderships
         self._choices = choices
@@ -128,7 +132,7 @@ class LeadershipSteps(Columns):
             return self
         tps, choices = _selected(self._tps, indexes), _selected(self._choices, indexes)
         leaderships, groups = _selected(self._leaderships, indexes), _selected(self._groups, indexes)
-        return LeadershipSteps(self._context, tps, leaderships, choices, groups)
+        return LeadershipSteps(self._context, tps, leaderships, choices, groups, self._topics)
 
     @property
     def subjects(self) -> tuple[TopicPartition, ...]:
@@ -188,7 +192,7 @@ class LeadershipSteps(Columns):
     def states(self) -> list[PartitionState]:
         """Return the states of all partitions, which are those that brokers are told."""
         if self._described is None:
-            self._described = describe_all(self._context, self._tps, self._leaderships)
+            self._described = describe_all(self._context, self._tps, self._leaderships, self._topics)
         return self._described
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
@@ -11,19 +11,23 @@ from controller.model.context import ControllerContext
 from controller.model.state_machines import ReplicaPhase
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+from transport.store.formats import TopicZnode
 
 _INELIGIBLE: Final = ReplicaPhase.DELETION_INELIGIBLE
 
 
 def describe_all(
-    context: ControllerContext, tps: Iterable[TopicPartition], leaderships: Iterable[LeaderAndIsr]
+    context: ControllerContext,
+    tps: Iterable[TopicPartition],
+    leaderships: Iterable[LeaderAndIsr],
+    topics: Mapping[str, TopicZnode] | None = None,
 ) -> list[PartitionState]:
-    """Return the states of partitions as published, with leaderships that were or are about to be committed."""
+    """Return the states of partitions as published, with leaderships and `topics` that are about to be committed."""
     alone = singular(context)
     offline: dict[tuple[int, ...], tuple[int, ...]] = {}
     states = []
     for tp, leadership in zip(tps, leaderships, strict=True):
-        znode = context.topics[tp[0]].znode
+        znode = topics[tp[0]] if topics else context.topics[tp[0]].znode
         assignment = znode.partitions[tp[1]]
         replicas = assignment.replicas
         dead = _offline(context, tp, replicas) if alone and tp in alone else offline.get(replicas)

@@ -7,8 +7,10 @@ from structlog.testing import capture_logs
 
 from controller.events import ZkPartitionReassignment
 from controller.handlers import reassignments
+from controller.model.context import ControllerContext
 from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
+from controller.observation.instruments import Application, Instrument
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import NO_LEADER, ReplicaAssignment
@@ -63,6 +65,22 @@ async def test_phase_a_tells_old_replicas_to_go_on_and_new_ones_that_they_are_ne
     assert (state.adding_replicas, state.removing_replicas) == (TARGET, ORIGIN)
     assert bench.seen.latest_metadata(TP) == bench.context.describe(TP)
     assert {bench.context.replica_phases[TP, r] for r in TARGET} == {ReplicaPhase.NEW}
+
+
+class Looking(Instrument):
+    """Looks at the steps of each round before they are applied."""
+
+    def applying(self, context: ControllerContext, application: Application) -> None:  # noqa: ARG002
+        """Have each step made."""
+        list(application.steps)
+
+
+@pytest.mark.requirement("A4")
+async def test_steps_that_are_looked_at_before_they_are_applied_tell_the_new_assignment(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    bench.runner.instrument = Looking()
+    await bench.move(TP, TARGET)
+    assert {order.state.adding_replicas for order in bench.seen.leader_and_isr()} == {TARGET}
 
 
 @pytest.mark.requirement("A6")
