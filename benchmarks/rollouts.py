@@ -164,6 +164,8 @@ class Bench:
 
     async def _accept(self, controller: Controllership) -> None:
         say("uploading")
+        # The first moves begin right after the start: whoever is told of them late lets nobody join.
+        await self.brokers.let_join(controller.service.port)
         times: list[Times] = []
         parts = self._parts()
         for first, part in parts:
@@ -193,7 +195,6 @@ class Bench:
         say("carrying out")
         rollout = _great(controller)
         with taking_time() as taken:
-            await self.brokers.let_join(controller.service.port)
             done = 0
             while done < min(CARRIED_OUT, self.moves // 2):
                 await trio.sleep(LOOK_SECONDS)

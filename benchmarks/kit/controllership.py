@@ -79,7 +79,7 @@ class Stopwatch(Instrument):
 
     def applying(self, context: ControllerContext, application: Application) -> None:  # noqa: ARG002
         """Note when the cluster's states have last been written, other than what the controller keeps for itself."""
-        writes = (op for step in application.steps for op in step.writes)
+        writes = (op for group in application.steps.groups for op in group)
         if application.zxid is not None and not all(op.path.startswith(OWN) for op in writes):
             self._committed = now()
 
