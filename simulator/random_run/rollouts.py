@@ -202,7 +202,7 @@ def _pages(drawn: _Drawn, url: str) -> Iterator[Happening]:
 
 def _slow_copies(drawn: _Drawn) -> Iterator[Happening]:
     """Draw moves that stay in flight until the controller has looked at how brokers do, and at their disks."""
-    names, brokers = sorted(drawn.targets), drawn.settings.broker_ids
+    names, brokers = tuple(sorted(drawn.targets)), drawn.settings.broker_ids
     # Without records, a replica that fetches nothing lacks nothing.
     yield Happening(drawn.at - 0.1, None, Produce(dict.fromkeys(names, 2)))
     yield Happening(drawn.at - 0.01, None, InTurn(tuple(StopFetching({id_: names}) for id_ in brokers)))
