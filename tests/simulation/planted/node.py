@@ -39,7 +39,7 @@ def a_topic_is_watched_once(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.topics:refresh_topics",
-        ("(paths.topic(name) for name in known), watch=True)", "(paths.topic(name) for name in known))"),
+        ("existing(paths.topic, known, watch=True)", "existing(paths.topic, known)"),
     )
 
 
