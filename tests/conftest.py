@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import trio
 
 from tests.kit.service import Controllers
@@ -43,6 +44,13 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield address
         finally:
             token.run_sync_soon(stop.set)
+
+
+@pytest.fixture(autouse=True)
+def silent_logs() -> Iterator[None]:
+    """Let the next test log nothing: structlog's own configuration, which `capture_logs` leaves, prints all locals."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

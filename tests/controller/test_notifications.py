@@ -130,7 +130,8 @@ async def test_only_an_added_replica_that_has_not_caught_up_may_begin_with_an_em
     for broker_id in (4, 5):
         await notify_log_dir_failure(bench, formats.encode_log_dir_event(broker_id))
     await bench.handle(LogDirEventNotification())
-    assert [(tell.brokers, tell.is_new) for tell in bench.seen.leader_and_isr()] == [((4,), False), ((5,), True)]
+    told = sorted((tell.brokers, tell.is_new) for tell in bench.seen.leader_and_isr())
+    assert told == [((4,), False), ((5,), True)]
 
 
 # --- both -------------------------------------------------------------------------------------------------------
