@@ -124,11 +124,10 @@ class Memory:
             assignment, leadership = context.assignment(tp), context.leadership.get(tp)
             if self.exempt.has_topic(tp.topic) or broker_id not in context.brokers:
                 continue
-            # Without any member of the ISR, or one of its adding replicas, a move does not end, and these stay New.
-            adding = assignment.adding_replicas
+            # Without a member of the ISR, or one of its target, a move does not end, and its adding replicas stay New.
             is_leaderless = leadership is not None and not leadership.isr
-            is_held_up = is_leaderless or not context.brokers.keys() >= set(adding)
-            if is_held_up and broker_id in adding and phase is ReplicaPhase.NEW:
+            is_held_up = is_leaderless or not context.brokers.keys() >= set(assignment.target_replicas)
+            if is_held_up and broker_id in assignment.adding_replicas and phase is ReplicaPhase.NEW:
                 continue
             if phase is not ReplicaPhase.ONLINE:
                 yield f"the controller takes {tp} on broker {broker_id} to be {phase}, not {ReplicaPhase.ONLINE}"
