@@ -56,7 +56,7 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
     if rollout is None:
         return
     if rollout.interrupted:
-        yield from open_parts(rollout, rollout.interrupted[:OPENED_AT_ONCE])
+        yield from open_parts(context, rollout, rollout.interrupted[:OPENED_AT_ONCE])
         yield from _again(rollout)
         return
     if looks or rollout.is_look_due:
@@ -78,7 +78,7 @@ def _again(rollout: Rollout) -> Rounds[None]:
 # --- parts of the plan --------------------------------------------------------------------------------------------
 
 
-def open_parts(rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
+def open_parts(context: ControllerContext, rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
     """Read parts of the plan and their marks."""
     wanted = list(parts)
     where = [(paths.rollout_plan(rollout.name, p.first), paths.rollout_marks(rollout.name, p.first)) for p in wanted]
@@ -93,7 +93,7 @@ def open_parts(rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
         version = -1 if marks is None else marks.stat.version
         opened = Part.of(part, moves, found or StoredMarks(bytes(len(moves))), version, rollout.state.phase)
         yield from change("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
-        yield from _take_out_moved(rollout, opened)
+        yield from _take_out_moved(context, rollout, opened)
 
 
 def _set_aside(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> Rounds[None]:
@@ -104,14 +104,16 @@ def _set_aside(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> R
     yield from write_state(rollout, parts=parts)
 
 
-def _take_out_moved(rollout: Rollout, part: Part) -> Rounds[None]:
+def _take_out_moved(context: ControllerContext, rollout: Rollout, part: Part) -> Rounds[None]:
     """Take out the moves of partitions that administrators have moved before the part was read."""
     if not rollout.by_hand:
         return
     due = part.in_states({part.direction.pending, part.direction.in_flight})
     moved = [number for number in due if part.moves[number].tp in rollout.by_hand]
-    changes = dict.fromkeys(moved, (MoveState.OVERRIDDEN, BY_HAND))
-    yield from write_marks(rollout, {part.first: changes})
+    changes = {part.first: dict.fromkeys(moved, (MoveState.OVERRIDDEN, BY_HAND))}
+    # The controller before this one may have begun them: an administrator moved them elsewhere during the failover.
+    yield from _lift(context, rollout, changes)
+    yield from write_marks(rollout, changes)
 
 
 def _open_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
@@ -128,7 +130,7 @@ def _open_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     parts = tuple(replace(p, opened=True) if p.first == following.first else p for p in rollout.stored.parts)
     # From now on the next controller looks whether moves of this part are in flight.
     yield from write_state(rollout, parts=parts)
-    yield from open_parts(rollout, rollout.interrupted)
+    yield from open_parts(context, rollout, rollout.interrupted)
     return True
 
 

@@ -300,6 +300,15 @@ async def rate_of(operator: Operator) -> int:
     return told
 
 
+async def test_a_move_by_hand_during_a_failover_loses_its_throttle(operator: Operator) -> None:
+    await operator.start(4, into=2, throttle=1_000)
+    await operator.bench.request_moves({TopicPartition("orders", 0): (5, 6)})
+    await operator.fail_over()
+    await operator.finish()
+    assert (await operator.states())[0] == "overridden: an administrator has moved it"
+    assert await settings(operator.bench, paths.topic_config("orders")) == {}
+
+
 async def test_a_throttle_is_found_by_how_brokers_get_on(operator: Operator) -> None:
     await operator.start(20, into=2, throttle=FIRST, adapts=True)
     assert await rate_of(operator) == FIRST
