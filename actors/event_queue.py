@@ -117,6 +117,10 @@ class EventQueue(Generic[E]):
         if cancel_running and self._running is not None:
             self._running.cancel()
 
+    def has(self, event: E) -> bool:
+        """Return whether an event with the key of `event` is queued."""
+        return self._mailbox.has(event.key)
+
     def close(self) -> None:
         """Preempt all queued events, and end `run` after the running event."""
         self._is_closed = True

@@ -123,8 +123,12 @@ class Mailbox(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting) + len(self._later)
 
+    def has(self, key: Hashable) -> bool:
+        """Return whether an item with a key is waiting."""
+        return key in self._waiting or key in self._later
+
     def _accepts(self, key: Hashable | None) -> bool:
-        return not self._is_closed and (key is None or (key not in self._waiting and key not in self._later))
+        return not self._is_closed and (key is None or not self.has(key))
 
     def _take_next(self) -> T:
         # Items that can wait get their turn when nothing else waits, or after MAX_OVERTAKEN others in a row.

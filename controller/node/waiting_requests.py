@@ -11,7 +11,7 @@ import trio
 from attrs import define, field
 
 from actors import EventQueue
-from controller.events import ControllerEvent, RequestEvent, not_controller
+from controller.events import ControllerEvent, RequestEvent, TopicChange, not_controller
 from controller.node import admission
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
@@ -59,12 +59,23 @@ class WaitingRequests:
                 raise not_controller()
             try:
                 with trio.move_on_after(seconds):
-                    return await _first_answer(event, early)
+                    return await self._first_answer(event, early)
                 # The queue may have answered at the last moment, so wait for whichever reply was set first.
                 event.reply.set(admission.too_late())
                 return await event.reply.wait()
             finally:
                 self._queue.withdraw(event)
+
+    async def _first_answer(self, event: RequestEvent, early: Early | None) -> object:
+        """Return the answer of the queue, or that of `early` if it comes first. Raises ApiError."""
+        while early is not None:
+            with trio.move_on_after(PATIENCE_SECONDS):
+                return await event.reply.wait()
+            # A topic whose creation has been answered is known only once this event has had its turn.
+            answer = None if self._queue.has(TopicChange()) else await early(event.request)
+            if answer is not None:
+                event.reply.set(answer)
+        return await event.reply.wait()
 
     @contextmanager
     def _counted(self, request: Request[object]) -> Iterator[None]:
@@ -82,14 +93,3 @@ class WaitingRequests:
         finally:
             self._counts[kind] -= 1
             self._entries[kind] -= listed
-
-
-async def _first_answer(event: RequestEvent, early: Early | None) -> object:
-    """Return the answer of the queue, or that of `early` if it comes first. Raises ApiError."""
-    while early is not None:
-        with trio.move_on_after(PATIENCE_SECONDS):
-            return await event.reply.wait()
-        answer = await early(event.request)
-        if answer is not None:
-            event.reply.set(answer)
-    return await event.reply.wait()

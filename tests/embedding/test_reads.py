@@ -9,7 +9,13 @@ import trio
 from trio.testing import MockClock
 
 from actors import EventQueue
-from controller.events import ControllerEvent, PartitionModifications, ReassignmentProgress, RequestEvent
+from controller.events import (
+    ControllerEvent,
+    PartitionModifications,
+    ReassignmentProgress,
+    RequestEvent,
+    TopicChange,
+)
 from controller.model.facts import LeadershipsWritten, TopicWritten
 from controller.node import dispatch, reads
 from controller.node.office import Office
@@ -153,6 +159,20 @@ async def test_a_read_keeps_its_place_while_small_events_follow_one_another(
     nursery.start_soon(queue.run)
     await trio.sleep(PATIENCE_SECONDS)
     assert answers == ["in its turn"]
+
+
+async def test_a_read_waits_for_topics_whose_creation_has_been_answered(
+    bench: Bench,
+    busy: Reads,
+    queue: EventQueue[ControllerEvent],
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del autojump_clock
+    await bench.start((1, 2, 3))
+    monkeypatch.setattr(RoundRunner, "event", "BrokerChange")
+    queue.tell(TopicChange())
+    await require_waiting(busy, MetadataRequest())
 
 
 async def test_a_read_is_tried_again_until_what_is_known_may_be_shown(
