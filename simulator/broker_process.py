@@ -60,7 +60,8 @@ class BrokerProcess(Process):
         if tp in self.neglect.unfetched:
             self._world.trace.add("fault", self.host, f"fetches {tp} again")
             del self.neglect.unfetched[tp]
-            if self._service is not None and self._handle_in_service() is not None:
+            # A paused process too: it is ordered nothing when it wakes, so it would never fetch the partition.
+            if self._service is not None and self._handle_of_process() is not None:
                 self._service.resume_fetching(tp)
 
     def refuse_orders(self, tp: TopicPartition, error: ErrorCode) -> None:
@@ -119,10 +120,14 @@ class BrokerProcess(Process):
         return True
 
     def _handle_in_service(self) -> BrokerHandle | None:
-        """Return the handle of the broker's process if it is neither starting nor ending."""
-        is_running = self.started.is_set() and self.state is ProcessState.RUNNING
+        """Return the handle of the broker's process if it is neither starting nor ending, nor paused."""
+        return self._handle_of_process() if self.state is ProcessState.RUNNING else None
+
+    def _handle_of_process(self) -> BrokerHandle | None:
+        """Return the handle of the broker's process, perhaps a paused one, if it is neither starting nor ending."""
+        is_alive = self.started.is_set() and self.state is not ProcessState.DEAD
         is_ending = self.handle is not None and self.handle.nursery.cancel_scope.cancel_called
-        return self.handle if is_running and not is_ending else None
+        return self.handle if is_alive and not is_ending else None
 
     def fail_log_dir(self, directory: int | None, *, noticed: bool = False) -> None:
         """Make a log directory fail, or all if None; if `noticed`, the broker detects it as one on real disks does."""

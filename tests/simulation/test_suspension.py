@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import pytest
 import trio
 from trio._core._run import Runner
 
 from simulator import scheduling, suspension
-from simulator.actions.processes import Crash, Suspend, Wake
+from simulator.actions.processes import Crash, Pause, StopFetching, Suspend, Wake
 from simulator.actions.requests import CreateTopic, CreateTopics
 from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.settings import Settings
@@ -116,5 +117,23 @@ def test_a_suspended_node_can_crash_and_settling_wakes_one() -> None:
         Crash(101).on(cluster)
         await cluster.settle()
         assert all(process.started.is_set() for process in cluster.processes())
+
+    tell(story)
+
+
+@pytest.mark.parametrize("pausing", [Pause(2), Suspend(2)])
+def test_settling_lets_a_broker_fetch_again_that_does_not_run_just_then(pausing: Pause | Suspend) -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        await CreateTopics((CreateTopic("orders", ((1, 2),)),)).on(cluster)
+        StopFetching({2: ("orders-0",)}).on(cluster)
+        await cluster.produce("orders-0", [b"order"])
+        state = cluster.partition("orders-0")
+        assert state is not None
+        assert state.isr == (1,)
+        pausing.on(cluster)
+        await cluster.settle()
+        state = cluster.partition("orders-0")
+        assert state is not None
+        assert state.isr == (1, 2)
 
     tell(story)
