@@ -43,10 +43,15 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     empty = yield from storage.admit(context, [*new, *bounced])
-    yield from brokers_started(context, new, empty)
+    # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
+    # outside an ISR before it has started.
+    yield from brokers_started(context, new, empty, only_cleanly=bool(bounced))
     # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
-    yield from brokers_failed(context, [broker.id for broker in bounced])
+    yield from brokers_failed(context, [broker.id for broker in bounced], only_cleanly=True)
     yield from brokers_started(context, bounced, empty)
+    if bounced:
+        # The unclean elections that remained may have been all that moves waited for.
+        yield from reassignments.finish_ready(context, context.partitions_on(b.id for b in (*new, *bounced)))
     yield from brokers_failed(context, dead)
     yield from _brokers_moved(context, registered.values())
     yield from kafka_brokers.keep_registration(context)
@@ -111,11 +116,15 @@ def _decode(context: ControllerContext, broker_id: int, znode: Znode) -> BrokerR
 
 
 def brokers_started(
-    context: ControllerContext, brokers: Sequence[BrokerRegistration], empty: Collection[int]
+    context: ControllerContext,
+    brokers: Sequence[BrokerRegistration],
+    empty: Collection[int],
+    *,
+    only_cleanly: bool = False,
 ) -> Rounds[None]:
     """Send new brokers everything and announce them to the others, then elect leaders and resume moves to them.
 
-    `empty` are those that lost their data.
+    `empty` are those that lost their data. With `only_cleanly`, no leader is elected from outside the ISR.
     """
     if not brokers:
         return
@@ -132,7 +141,7 @@ def brokers_started(
     yield from strays.pursue(context, ids)
     told = tuple(orders_of_all(context, back, ids, empty))
     yield from change("resend", [Step(tuple(here), (), tuple(_online(context, ids)), told)] if here else [])
-    yield from leadership.bring_online(context)
+    yield from leadership.bring_online(context, only_cleanly=only_cleanly)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)
     yield from deletion.resume(context, ids)
@@ -219,15 +228,18 @@ def orders_of_all(
     return told
 
 
-def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[None]:
-    """Elect new leaders for the partitions led by dead brokers, and remove their replicas from the ISRs."""
+def brokers_failed(context: ControllerContext, ids: Sequence[int], *, only_cleanly: bool = False) -> Rounds[None]:
+    """Elect new leaders for the partitions led by dead brokers, and remove their replicas from the ISRs.
+
+    With `only_cleanly`, no leader is elected from outside the ISR.
+    """
     if not ids:
         return
     yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
     # Followers of a new leader must know the live brokers first (KAFKA-4443, KAFKA-13225).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     tps = context.partitions_on(ids)
-    yield from leadership.replace_offline(context, tps, ids)
+    yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)
     # An unclean election may leave exactly those replicas in the ISR that a move waits for.
     yield from reassignments.finish_ready(context, tps)
     yield from deletion.resume(context, ())

@@ -142,10 +142,10 @@ def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) 
 # --- first leaders ----------------------------------------------------------------------------------------------
 
 
-def bring_online(context: ControllerContext) -> Rounds[None]:
-    """Elect a leader for every New and Offline partition that can have one."""
+def bring_online(context: ControllerContext, *, only_cleanly: bool = False) -> Rounds[None]:
+    """Elect a leader for every New and Offline partition that can have one; see `elect_leaders`."""
     yield from initialise(context, context.in_phase(PartitionPhase.NEW))
-    yield from elect_leaders(context, context.in_phase(PartitionPhase.OFFLINE))
+    yield from elect_leaders(context, context.in_phase(PartitionPhase.OFFLINE), only_cleanly=only_cleanly)
 
 
 def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
@@ -218,13 +218,15 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
 # --- elections and ISRs -----------------------------------------------------------------------------------------
 
 
-def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+def elect_leaders(
+    context: ControllerContext, tps: Iterable[TopicPartition], *, only_cleanly: bool = False
+) -> Rounds[None]:
     """Elect leaders for Offline partitions from the online members of their ISRs; the rest stay Offline.
 
-    If no member is online, the topic's settings decide whether another replica may lead.
+    If no member is online, the topic's settings decide whether another replica may lead; with `only_cleanly`, none may.
     """
     led = yield from read_again(context, tps)
-    unclean = yield from _unclean_allowed(context, led)
+    unclean = () if only_cleanly else (yield from _unclean_allowed(context, led))
     yield from elect(context, led, elections.offline, unclean=unclean)
 
 
@@ -305,18 +307,21 @@ def steps_of(
     return LeadershipSteps(context, led, after, chosen)
 
 
-def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
+def replace_offline(
+    context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int], *, only_cleanly: bool = False
+) -> Rounds[None]:
     """Bring partitions online that can be, and take the replicas of `tps` on `gone` offline and out of the ISRs.
 
     The context must already know that these replicas are not online. A partition that they led gets a new leader in the
-    same write; without one, it has none. (Kafka's onReplicasBecomeOffline.)
+    same write; without one, it has none. (Kafka's onReplicasBecomeOffline.) With `only_cleanly`, none is elected from
+    outside the ISR, whatever the settings.
     """
     leaderless = [tp for tp in tps if context.leadership.get(tp, NEVER_LED).leader in gone]
     offline = Step(tuple(leaderless), facts=(PartitionsMoved(leaderless, PartitionPhase.OFFLINE),))
     yield from change("offline", [offline] if leaderless else [])
     yield from initialise(context, context.in_phase(PartitionPhase.NEW))
     waiting = yield from read_again(context, context.in_phase(PartitionPhase.OFFLINE))
-    unclean = yield from _unclean_allowed(context, waiting)
+    unclean = () if only_cleanly else (yield from _unclean_allowed(context, waiting))
     phases, affected = context.partition_phases, frozenset(tps)
 
     def choose(tp: TopicPartition) -> elections.Choice | None:

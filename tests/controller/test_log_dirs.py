@@ -138,6 +138,21 @@ async def test_a_broker_that_bounces_may_try_again(bench: Bench) -> None:
     assert bench.context.replica_phases[TP, 2] is ReplicaPhase.ONLINE
 
 
+@pytest.mark.requirement("C4", "D5")
+async def test_a_broker_that_bounces_may_try_again_before_another_leads_uncleanly(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.alter_isr(TP, 1)
+    await bench.kill(2)
+    await answers(bench, 1, FAILED)
+    allowed = formats.encode_config({"unclean.leader.election.enable": "true"})
+    await bench.store.multi([Create(paths.topic_config("orders"), allowed)])
+    # The controller sees both at once: 2 is new, and 1 is back.
+    await bench.unregister(1)
+    await bench.register(1, 2)
+    await bench.handle(BrokerChange())
+    assert await bench.leader_and_isr() == (1, (1,))
+
+
 @pytest.mark.requirement("A9", "D9")
 async def test_a_move_waits_for_a_replica_that_cannot_start_and_goes_on_when_it_can(bench: Bench) -> None:
     await bench.begin_move((1, 2), (4, 5))

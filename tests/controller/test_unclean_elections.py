@@ -7,7 +7,7 @@ import structlog
 from attrs import evolve
 
 from controller.config import ControllerConfig
-from controller.events import ConfigChange
+from controller.events import BrokerChange, ConfigChange
 from controller.handlers.controlled_shutdown import controlled_shutdown
 from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
@@ -106,6 +106,35 @@ async def test_where_all_members_lost_their_disks_a_setting_lets_one_lead(bench:
     state = await bench.read_state(TP)
     assert (state.leader, state.isr) == (1, (1,))
     assert state.leader_recovery_state is LeaderRecoveryState.RECOVERING
+
+
+@pytest.mark.requirement("C4", "D5")
+@pytest.mark.parametrize("others", [(2, 3), ()], ids=["others live", "others start with it"])
+async def test_a_bounced_broker_that_is_the_whole_isr_is_not_passed_over(bench: Bench, others: tuple[int, ...]) -> None:
+    await bench.start((1, 2, 3))
+    await allow(bench, paths.topic_config("orders"))
+    await bench.alter_isr(TP, 1)
+    await bench.kill(*(id_ for id_ in (2, 3) if id_ not in others))
+    await bench.unregister(1)
+    for id_ in (1, 2, 3):
+        if id_ not in others:
+            await bench.register(id_)
+    await bench.handle(BrokerChange())
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (1, (1,))
+    assert state.leader_recovery_state is LeaderRecoveryState.RECOVERED
+
+
+@pytest.mark.requirement("C4", "D5")
+async def test_where_a_bounced_broker_lost_its_disk_another_replica_may_lead(bench: Bench) -> None:
+    await bench.start((1, 2), brokers=(1, 2), storage_id="first")
+    await allow(bench, paths.topic_config("orders"))
+    await bench.alter_isr(TP, 1)
+    await bench.unregister(1)
+    await bench.register(1, storage_id="second")
+    await bench.handle(BrokerChange())
+    state = await bench.read_state(TP)
+    assert (state.isr, state.leader_recovery_state) == ((state.leader,), LeaderRecoveryState.RECOVERING)
 
 
 @pytest.mark.requirement("C4")

@@ -10,7 +10,7 @@ from tests.simulation.planted.edits import edit
 def the_dead_are_announced_after_the_elections(patch: pytest.MonkeyPatch) -> None:
     """Elect new leaders before brokers are told who is alive."""
     told = 'yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])'
-    elected = "yield from leadership.replace_offline(context, tps, ids)"
+    elected = "yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)"
     edit(
         patch,
         "controller.handlers.brokers:brokers_failed",
@@ -24,7 +24,7 @@ def a_bounced_broker_has_not_failed(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.brokers:broker_change",
-        ("    yield from brokers_failed(context, [broker.id for broker in bounced])\n", ""),
+        ("    yield from brokers_failed(context, [broker.id for broker in bounced], only_cleanly=True)\n", ""),
     )
 
 
