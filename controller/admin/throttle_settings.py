@@ -75,7 +75,7 @@ def named(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic]) ->
     """Add replicas to a topic's throttled ones, and record those that were not among them before."""
     configs = []
     for side, topics in wanted.items():
-        named = parse_replicas(own.get(side.replicas, ""))
+        named = _pairs_in(own, side.replicas)
         new = frozenset() if named is None else topics.get(resource.name, frozenset()) - named
         if new:
             configs += _merged(side, ConfigOperation.APPEND, new)
@@ -117,7 +117,15 @@ def restored(
 
 def pairs_of_moves(own: Own, side: Side) -> Pairs:
     """Return the throttled replicas of a topic that moves have added."""
-    return parse_replicas(own.get(side.replicas_of_moves, "")) or frozenset()
+    return _pairs_in(own, side.replicas_of_moves) or frozenset()
+
+
+def _pairs_in(own: Own, name: str) -> Pairs | None:
+    """Return the replicas in a setting, None for all of them. Others may have written a value that names none."""
+    try:
+        return parse_replicas(own.get(name, ""))
+    except ValueError:
+        return frozenset()
 
 
 def _merged(side: Side, operation: ConfigOperation, pairs: Pairs) -> list[AlterableConfig]:

@@ -300,6 +300,14 @@ async def rate_of(operator: Operator) -> int:
     return told
 
 
+async def test_throttled_replicas_that_others_have_damaged_cost_a_rollout_nothing_else(operator: Operator) -> None:
+    damaged = formats.encode_config({"klamm.moves.follower.replication.throttled.replicas": "TRUE?"})
+    await operator.bench.store.multi([Create(paths.topic_config("orders"), damaged)])
+    await operator.start(4, into=2, throttle=1_000)
+    await operator.finish()
+    assert (await operator.describe()).counts == (("done", 4),)
+
+
 async def test_a_move_by_hand_during_a_failover_loses_its_throttle(operator: Operator) -> None:
     await operator.start(4, into=2, throttle=1_000)
     await operator.bench.request_moves({TopicPartition("orders", 0): (5, 6)})
