@@ -64,7 +64,7 @@ def _remember(context: ControllerContext, rollout: Rollout, moved: frozenset[Top
 
 
 def _planned(rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[frozenset[TopicPartition]]:
-    """Return the partitions that are in parts of the plan that are not in memory: of others nothing is to be known."""
+    """Return those of the moved partitions that a part of the plan names which is not in memory."""
     where = [paths.rollout_plan(rollout.name, part.first) for part in rollout.closed_parts]
     found: set[TopicPartition] = set()
     for path, znode in zip(where, (yield from read(where)), strict=True):

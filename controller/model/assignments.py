@@ -21,7 +21,7 @@ from transport.store.chunks import Group
 
 @frozen
 class Change:
-    """What becomes of a partition, and of all that are alike.
+    """The next assignment of a partition and of all that are alike.
 
     `choice` says how it is led then; None if it has never been led. Of its replicas, some are `added`. Those that have
     no state yet are `first` new, and those that have `begun` go online.

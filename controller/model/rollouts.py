@@ -56,7 +56,7 @@ class Rollout:
 
     by_hand_version: int = -1
     by_hand_needed: int = 0
-    """How many of them were found to be needed when that was looked at last."""
+    """The number of them that were needed when that was last checked."""
 
     signal: str | None = None
     """Why the operator's signal says no, empty if it says yes; None until it has been asked."""

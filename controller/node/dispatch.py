@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from controller import events
+from controller.gathered import CaughtUp
 from controller.handlers import (
     alter_partition,
     brokers,
@@ -194,7 +195,7 @@ def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: 
 
 
 def follow_ups(
-    context: ControllerContext, event: events.ControllerEvent, result: object, caught_up: events.CaughtUp
+    context: ControllerContext, event: events.ControllerEvent, result: object, caught_up: CaughtUp
 ) -> list[events.ControllerEvent]:
     """Return the events to queue after `event` has been processed with a result, when others have had their turn."""
     due: list[events.ControllerEvent] = [events.RolloutsDue()] if context.rollouts.is_stirred else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, field, frozen
 
 from controller.channels.broker_channels import BrokerChannels
-from controller.events import CaughtUp
+from controller.gathered import CaughtUp
 from controller.model.context import ControllerContext
 from controller.model.election_results import Standby, Won
 from controller.node.collector import release

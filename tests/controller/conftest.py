@@ -14,7 +14,8 @@ import pytest
 from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
-from controller.events import BrokerChange, CaughtUp, ControllerEvent, RequestEvent
+from controller.events import BrokerChange, ControllerEvent, RequestEvent
+from controller.gathered import CaughtUp
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered

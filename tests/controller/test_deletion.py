@@ -231,7 +231,7 @@ async def test_an_answer_to_something_else_says_nothing(
 
 @pytest.fixture
 def small_multis(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each znode below a topic be removed in a multi of its own, but for the last one."""
+    """Let each znode below a topic be removed in a multi of its own, except the last, which goes with the topic."""
     monkeypatch.setattr(ControllerConfig, "request_limits", RequestLimits(operations=1))
     monkeypatch.setattr(deletion, "REMOVED_AT_ONCE", 1)
 

@@ -1,4 +1,4 @@
-"""What a context keeps of partitions takes less memory once most of them are gone."""
+"""The tables of a context take less memory once most of its partitions are gone."""
 
 from __future__ import annotations
 

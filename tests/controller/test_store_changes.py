@@ -8,13 +8,8 @@ import pytest
 from attrs import define, field
 from trio.testing import MockClock
 
-from controller.events import (
-    LOOKED_AT_TOGETHER,
-    ControllerEvent,
-    PartitionModifications,
-    Reload,
-    TopicChange,
-)
+from controller.events import ControllerEvent, PartitionModifications, Reload, TopicChange
+from controller.gathered import LOOKED_AT_TOGETHER
 from controller.node.quarantine import FAULTS, WINDOW_SECONDS, Quarantine, refuse
 from controller.node.store_changes import StoreChanges
 from transport.store import paths

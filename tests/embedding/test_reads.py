@@ -79,6 +79,17 @@ def busy(bench: Bench, queue: EventQueue[ControllerEvent], monkeypatch: pytest.M
     return Reads(WaitingRequests(queue).answer, lambda: office, HOST)
 
 
+def begin_read(busy: Reads, nursery: trio.Nursery) -> list[object]:
+    """Begin to read metadata; return the list that will have the answer."""
+    answers: list[object] = []
+
+    async def read() -> None:
+        answers.append(await busy.answer(MetadataRequest()))
+
+    nursery.start_soon(read)
+    return answers
+
+
 async def require_waiting(busy: Reads, request: Request[object]) -> None:
     """Fail unless a request waits for its turn."""
     with trio.move_on_after(100) as patience:
@@ -147,12 +158,7 @@ async def test_a_read_keeps_its_place_while_small_events_follow_one_another(
     del autojump_clock
     await bench.start((1, 2, 3))
     monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
-    answers: list[object] = []
-
-    async def read() -> None:
-        answers.append(await busy.answer(MetadataRequest()))
-
-    nursery.start_soon(read)
+    answers = begin_read(busy, nursery)
     await trio.sleep(PATIENCE_SECONDS / 2)
     queue.tell(ReassignmentProgress(), later=True)
     await trio.sleep(10 * PATIENCE_SECONDS)
@@ -181,12 +187,7 @@ async def test_a_read_is_tried_again_until_what_is_known_may_be_shown(
     del autojump_clock
     await bench.start((1, 2, 3))
     monkeypatch.setattr(RoundRunner, "event", "TopicDeletion")
-    answers: list[object] = []
-
-    async def read() -> None:
-        answers.append(await busy.answer(MetadataRequest()))
-
-    nursery.start_soon(read)
+    answers = begin_read(busy, nursery)
     await trio.sleep(10 * PATIENCE_SECONDS)
     assert answers == []
     monkeypatch.setattr(RoundRunner, "event", "TopicsDeleted")

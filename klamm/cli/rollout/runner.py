@@ -37,11 +37,7 @@ from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.surroundings import Surroundings
 from klamm.cli.rollout.work import Work
 from transport.errors import ApiError, ErrorCode
-from transport.messages import (
-    PartitionState,
-    ReassignablePartition,
-    ReassignmentDescription,
-)
+from transport.messages import PartitionState, ReassignablePartition, ReassignmentDescription
 from transport.metadata import TopicPartition
 
 SHORTEST_PAUSE: Final = 0.2
