@@ -180,11 +180,12 @@ def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]
     exempt = cluster.world.safety.exempt
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
         stray = paths.parse_stray(name)
-        is_of_exempt = stray is not None and exempt.has_topic(stray.topic)
-        if not is_of_exempt and not exempt.has(f"{paths.STRAYS}/{name}"):
+        # A stray on a broker that is away waits for it.
+        may_wait = stray is not None and (exempt.has_topic(stray.topic) or stray.broker_id in cluster.absent)
+        if not may_wait and not exempt.has(f"{paths.STRAYS}/{name}"):
             yield f"{paths.STRAYS}/{name} still exists"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
-    for broker in cluster.brokers.values():
+    for broker in [broker for broker in cluster.brokers.values() if broker.id not in cluster.absent]:
         for tp, log in broker.disk.logs.items():
             if exempt.has_topic(tp.topic):
                 continue
@@ -264,7 +265,8 @@ def _memory(cluster: CheckedCluster) -> Iterator[str]:
     if service is not None and service.office is not None:
         exempt = cluster.world.safety.exempt
         by_hand = cluster.world.safety.decisions.is_state_by_hand
-        yield from Memory(service.office, service.queue_size(), cluster.durable, exempt, by_hand).faults()
+        waiting, absent = service.queue_size(), cluster.absent
+        yield from Memory(service.office, waiting, cluster.durable, exempt, by_hand, absent).faults()
 
 
 def _text(state: PartitionState | None) -> str:

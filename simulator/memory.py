@@ -6,7 +6,7 @@ until the next controllership. What a controller keeps about work in progress mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from attrs import frozen
 from msgspec.structs import replace
@@ -31,6 +31,9 @@ class Memory:
     exempt: Exemptions
     is_state_by_hand: Callable[[TopicPartition], bool]
     """Whether an operator has written a partition's state again, as it was, and nobody had to read it since."""
+
+    absent: Collection[int] = ()
+    """Brokers that are away for a while: their strays wait for them."""
 
     def faults(self) -> Iterator[str]:
         """Yield the differences."""
@@ -103,9 +106,10 @@ class Memory:
     def _left_over(self) -> Iterator[str]:
         """Yield what stays although its cause is over."""
         context = self._context
+        strays = [stray for stray in (*context.strays, *context.failed_strays) if stray.broker_id not in self.absent]
         tables: dict[str, Iterable[str]] = {
             "deletions": context.deletions,
-            "strays": [stray.topic for stray in (*context.strays, *context.failed_strays)],
+            "strays": [stray.topic for stray in strays],
             "recalled replicas": [tp.topic for tp, _ in context.recalled],
             "replicas on offline directories": [tp.topic for tp, _ in context.on_offline_dirs],
             "closed topics": context.closed_topics,

@@ -51,17 +51,20 @@ def lift(context: ControllerContext, over: Iterable[TopicPartition]) -> Rounds[N
     yield from _alter(context, [throttle_settings.unnamed(resource, found, ended) for resource, found in own.items()])
 
 
-def restore(context: ControllerContext) -> Rounds[None]:
-    """Restore the rates of brokers, except those with other moves in progress that are throttled."""
+def restore(context: ControllerContext) -> Rounds[bool]:
+    """Restore the rates of brokers, except those with other moves in progress that are throttled.
+
+    Return False if some may remain: the settings of a broker cannot be read, or cannot be written.
+    """
     names = yield from children(paths.BROKER_CONFIGS)
-    own = yield from _own(throttle_settings.brokers_of(id_ for name in names if (id_ := number_in(name)) is not None))
+    brokers = throttle_settings.brokers_of(id_ for name in names if (id_ := number_in(name)) is not None)
+    own = yield from _own(brokers)
     slowed = {resource: found for resource, found in own.items() if not set(_RATES).isdisjoint(found)}
-    if not slowed:
-        return
     moving = frozenset(context.reassigning)
-    topics = yield from _own(throttle_settings.topics_named({tp.topic for tp in moving}))
-    restored = (throttle_settings.restored(resource, found, topics, moving) for resource, found in slowed.items())
-    yield from _alter(context, list(restored))
+    topics = yield from _own(throttle_settings.topics_named({tp.topic for tp in moving} if slowed else ()))
+    restored = [throttle_settings.restored(resource, found, topics, moving) for resource, found in slowed.items()]
+    are_written = yield from _alter(context, restored)
+    return are_written and len(own) == len(brokers)
 
 
 def _replicas_of(moves: Iterable[Move]) -> dict[Side, ByTopic]:
@@ -83,11 +86,13 @@ def _own(resources: Iterable[ConfigResource]) -> Rounds[Own]:
     return {each: layer.settings for each, layer in layers.items() if layer is not None}
 
 
-def _alter(context: ControllerContext, changes: Iterable[AlterConfigsResource]) -> Rounds[None]:
+def _alter(context: ControllerContext, changes: Iterable[AlterConfigsResource]) -> Rounds[bool]:
+    """Change settings; return whether all of them could be."""
     wanted = [change for change in changes if change.configs]
     if not wanted:
-        return
+        return True
     answer = yield from config_changes.alter_configs(context, wanted)
-    for outcome in answer.resources:
-        if outcome.error is not ErrorCode.NONE:
-            log.error("a throttle stays as it was", of=outcome.resource.name, fault=outcome.message)
+    failed = [outcome for outcome in answer.resources if outcome.error is not ErrorCode.NONE]
+    for outcome in failed:
+        log.error("a throttle stays as it was", of=outcome.resource.name, fault=outcome.message)
+    return not failed

@@ -52,6 +52,8 @@ _ENDS: Final = {Course.OVERRIDDEN: MoveState.OVERRIDDEN, Course.FAILED: MoveStat
 def advance(context: ControllerContext, now: float, *, looks: bool = False) -> Rounds[None]:
     """Let the first rollout of the queue go on, as far as one event may take it; look around first if it is time."""
     yield from change("rollouts", [Step(facts=(RolloutsSettled(),))])
+    if looks:
+        yield from _restore_again(context)
     rollout = context.rollouts.current
     if rollout is None:
         return
@@ -220,8 +222,16 @@ def _move_on(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
 
 
 def _end(context: ControllerContext, rollout: Rollout, happening: Happening) -> Rounds[None]:
-    """Restore the rates of brokers, then note the end: who finds it noted finds no throttle left behind."""
-    is_last = rollout.state.after(happening).is_over
-    if is_last and rollout.stored.throttled:
-        yield from rollout_throttles.restore(context)
-    yield from happen(rollout, happening, throttled=rollout.stored.throttled and not is_last)
+    """Restore the rates of brokers, then note the end, and whether some of them may remain."""
+    is_throttled = rollout.stored.throttled
+    if is_throttled and rollout.state.after(happening).is_over:
+        is_throttled = not (yield from rollout_throttles.restore(context))
+    yield from happen(rollout, happening, throttled=is_throttled)
+
+
+def _restore_again(context: ControllerContext) -> Rounds[None]:
+    """Restore the rates that could not be restored when their rollouts ended. No watch fires when an ACL changes."""
+    left = context.rollouts.still_throttled
+    if left and (yield from rollout_throttles.restore(context)):
+        for rollout in left:
+            yield from write_state(rollout, throttled=False)

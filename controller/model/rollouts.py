@@ -198,6 +198,11 @@ class Rollouts:
         return next(iter(self.queue), None)
 
     @property
+    def still_throttled(self) -> list[Rollout]:
+        """The rollouts that are over, and may have left rates of brokers behind."""
+        return [one for one in self.by_name.values() if one.state.is_over and one.stored.throttled]
+
+    @property
     def short(self) -> frozenset[int]:
         """The brokers on whose disks its moves wait for room."""
         return frozenset() if self.current is None else self.current.short

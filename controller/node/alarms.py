@@ -110,5 +110,6 @@ def _look_at_overtaken(context: ControllerContext) -> list[Alarm]:
 
 
 def _look_at_rollouts(context: ControllerContext) -> list[Alarm]:
-    """Return when to look at what holds a rollout up: not all of it is told by events."""
-    return [(rollout_brakes.LOOK_SECONDS, events.RolloutLook())] if context.rollouts.current is not None else []
+    """Return when to look at what holds a rollout up, or has kept it from restoring rates: events do not tell all."""
+    is_due = context.rollouts.current is not None or context.rollouts.still_throttled
+    return [(rollout_brakes.LOOK_SECONDS, events.RolloutLook())] if is_due else []

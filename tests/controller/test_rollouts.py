@@ -292,6 +292,21 @@ async def test_throttles_are_named_with_the_moves_and_gone_after_them(operator: 
         assert await settings(operator.bench, paths.broker_config(broker)) == {}
 
 
+@pytest.mark.parametrize("access", [Access.READ, Access.NONE])
+async def test_rates_that_cannot_be_restored_are_restored_once_they_can_be(operator: Operator, access: Access) -> None:
+    await operator.start(4, into=2, throttle=1_000)
+    tree, path = operator.bench.seen.zookeeper.tree, paths.broker_config(3)
+    tree.allow(path, access)
+    await operator.finish()
+    assert (await operator.describe()).phase == "done"
+    await operator.fail_over()
+    tree.allow(path, Access.ALL)
+    assert "follower.replication.throttled.rate" in await settings(operator.bench, path)
+    await operator.bench.handle(RolloutLook())
+    assert await settings(operator.bench, path) == {}
+    assert alarms(operator.bench.context, RolloutLook()) == []
+
+
 async def rate_of(operator: Operator) -> int:
     """Return the rate of a broker that receives replicas, which is also the one that the rollout tells."""
     found = await settings(operator.bench, paths.broker_config(3))

@@ -83,7 +83,7 @@ def a_rate_of_a_rollout_is_left(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.rollouts:_end",
-        ("if is_last and rollout.stored.throttled:", "if is_last and rollout.stored.throttled and context.epoch == 1:"),
+        ("is_throttled = not (", "is_throttled = context.epoch == 1 and not ("),
     )
 
 
