@@ -101,7 +101,11 @@ class Replica:
 
     def append(self, values: Sequence[bytes]) -> int:
         """Append a producer's records, and return the offset of the first. Raises ApiError or OSError."""
-        epoch = self.leading().state.leader_epoch
+        epoch, latest = self.leading().state.leader_epoch, self.log.latest_epoch
+        # Somebody has damaged the partition's state: epochs began anew, while the log kept its records.
+        if epoch < latest:
+            text = f"{self.tp} has records of leader epoch {latest}, and its leader has epoch {epoch}: elect again"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         base_offset = self.log.append([Record(epoch, value) for value in values])
         self.end_watchers.wake()
         return base_offset

@@ -189,3 +189,11 @@ def test_a_follower_of_a_deleted_topic_neither_gets_nor_holds_records_of_its_suc
                 answer()
         leader.advance(1.0)
         assert leader.high_watermark == 0
+
+
+def test_a_leader_whose_epoch_is_below_that_of_its_log_appends_nothing(tmp_path: Path) -> None:
+    """This happens after somebody has damaged the state of the partition."""
+    with replica(tmp_path, "leader", "003", leads=True, state=state_of((1, 2), leader_epoch=2)) as ours:
+        with pytest.raises(ApiError, match="has records of leader epoch 3, and its leader has epoch 2"):
+            ours.append([b"value"])
+        assert ours.log.end_offset == 3
