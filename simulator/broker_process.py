@@ -34,6 +34,11 @@ class BrokerProcess(Process):
         self._service: SimulatedService | None = None
         self.neglect = Neglect()
 
+    def start(self) -> None:
+        """Start the process. What `refuse_orders` has begun goes for it, too."""
+        super().start()
+        self._disown_refused()
+
     def crash(self) -> None:
         """Die at once; the logs stay as they are."""
         super().crash()
@@ -68,8 +73,12 @@ class BrokerProcess(Process):
         """Answer an error to each order about a partition until `obey`."""
         self._world.trace.add("fault", self.host, f"answers {error.name} to orders about {tp}")
         self.neglect.refused[tp] = error
-        if error is ErrorCode.KAFKA_STORAGE_ERROR:
-            self.disk.disown(tp)
+        self._disown_refused()
+
+    def _disown_refused(self) -> None:
+        for tp, error in self.neglect.refused.items():
+            if error is ErrorCode.KAFKA_STORAGE_ERROR:
+                self.disk.disown(tp)
 
     def hesitate(self, seconds: float) -> None:
         """Take longer for each partition of an order until `obey`."""

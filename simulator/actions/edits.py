@@ -50,11 +50,16 @@ class EditTopic(Strike):
     edit: TopicEdit
 
     def strike(self, scene: Scene) -> None:
-        """Write the znode. Raises CannotBeDone if there is no such topic, or no controller that knows it."""
+        """Write the znode. Raises CannotBeDone if there is no such topic, or no controller that knows it.
+
+        Without its id, nothing would tell a topic that was created again from the one that the controller knows.
+        """
         cluster = scene.cluster
-        topic = cluster.durable.topic(self.topic)
-        if topic is None or not topic.partitions or not _is_known(cluster, self.topic):
+        topic, known = cluster.durable.topic(self.topic), _known(cluster, self.topic)
+        if topic is None or not topic.partitions or known is None:
             raise CannotBeDone(f"no controller knows topic {self.topic} now")
+        if self.edit is TopicEdit.WITHOUT_ID and topic.topic_id not in (None, known.topic_id):
+            raise CannotBeDone(f"topic {self.topic} was created again, and no controller knows that yet")
         edited = _EDITS[self.edit](topic, cluster.world.settings.broker_ids)
         cluster.world.safety.exempt.edited(self.topic)
         write_by_hand(cluster, Set(paths.topic(self.topic), formats.encode_topic(edited), ANY_VERSION), "edits")
@@ -92,10 +97,11 @@ def in_office(cluster: SimulatedCluster) -> ControllerService | None:
     return None if service is None or service.office is None else service
 
 
-def _is_known(cluster: SimulatedCluster, topic: str) -> bool:
-    """Return whether the active controller has read a topic: one that takes office does so only after a while."""
+def _known(cluster: SimulatedCluster, topic: str) -> TopicZnode | None:
+    """Return what the active controller has read of a topic: one that takes office does so only after a while."""
     service = in_office(cluster)
-    return service is not None and service.office is not None and topic in service.office.context.topics
+    known = None if service is None or service.office is None else service.office.context.topics.get(topic)
+    return None if known is None else known.znode
 
 
 def _without_a_follower(state: LeaderAndIsr) -> LeaderAndIsr:

@@ -101,6 +101,15 @@ async def test_a_topic_may_be_edited_before_the_controller_knows_that_it_is_anot
         assert cluster.durable.assignment(partition_named("orders-0")) == edited != ReplicaAssignment((1,))
 
 
+async def test_its_id_is_not_dropped_before_the_controller_knows_that_it_is_another() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        Suspend("controller").on(cluster)
+        AGAIN.on(cluster)
+        with pytest.raises(CannotBeDone, match="was created again, and no controller knows that yet"):
+            EditTopic("orders", TopicEdit.WITHOUT_ID).on(cluster)
+
+
 async def test_a_controller_that_orders_the_new_replica_first_is_found_out() -> None:
     with planted("deletions_are_sent_after_leaders"), pytest.raises(Violation, match="are not in the ISR"):
         async with open_cluster() as cluster:

@@ -12,6 +12,7 @@ from simulator import scheduling
 from simulator.actions.processes import AnswerRequests, Hesitate, ObeyOrders, RefuseOrders, RefuseRequests
 from simulator.actions.requests import CreateTopic, CreateTopics, Elect
 from simulator.actions.scene import CONTROLLER
+from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.frames import control_request
 from simulator.settings import Settings
@@ -152,5 +153,22 @@ def test_settling_ends_refusals_and_restarts_brokers_that_lost_orders() -> None:
         RefuseOrders({1: ("orders-0",)}, ErrorCode.KAFKA_STORAGE_ERROR).on(cluster)
         cluster.expire(1)
         await trio.sleep(3)
+
+    tell(story)
+
+
+def test_a_log_that_a_broker_calls_unusable_stays_so_when_the_broker_restarts() -> None:
+    tp = partition_named("orders-0")
+
+    async def story(cluster: SimulatedCluster) -> None:
+        broker = cluster.brokers[3]
+        RefuseOrders({3: ("orders-0",)}, ErrorCode.KAFKA_STORAGE_ERROR).on(cluster)
+        broker.crash()
+        broker.start()
+        assert not broker.disk.is_healthy(tp)
+        ObeyOrders(3).on(cluster)
+        broker.crash()
+        broker.start()
+        assert broker.disk.is_healthy(tp)
 
     tell(story)

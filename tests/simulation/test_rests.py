@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from klamm.testing import open_cluster
 from klamm.testing.actions import RestWithout
@@ -11,6 +12,7 @@ from simulator.cluster import SimulatedCluster
 from simulator.process import ProcessState
 from simulator.safety.invariants import Violation
 from tests.simulation.planted.bugs import planted
+from transport.store import paths
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -49,3 +51,14 @@ async def test_only_brokers_rest() -> None:
     async with open_cluster() as cluster:
         with pytest.raises(CannotBeDone, match="node 101 is not a broker"):
             RestWithout(101).on(cluster)
+
+
+async def test_data_that_a_broker_must_not_have_may_wait_until_it_is_back() -> None:
+    async with open_cluster(brokers=3) as cluster, trio.open_nursery() as nursery:
+        await cluster.create_topic("orders", [(1, 2)])
+        RestWithout(2).on(cluster)
+        nursery.start_soon(cluster.settle)
+        await cluster.until(lambda: bool(cluster.absent))
+        await cluster.reassign({"orders-0": (1, 3)})
+        await cluster.until(lambda: bool(cluster.durable.tree.children(paths.STRAYS)))
+        assert cluster.absent
