@@ -19,6 +19,7 @@ from controller.admin.move_admin import MoveAdmin
 from klamm.cli.connect import Cluster
 from klamm.cli.names import is_text
 from klamm.cli.rollout.plan_files import PlanFiles
+from transport.errors import ApiError, ErrorCode
 from transport.wire import UnsupportedApi
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class Named:
         try:
             return cluster.ask_moves(partial(asked, question=lambda admin: question(admin, self.name)))
         except click.ClickException as error:
-            if not Path(self.text).exists():
+            if isinstance(error, Refused) or not Path(self.text).exists():
                 raise
             begins = "`klamm rollout run` begins one"
             if isinstance(error, NotItsOwn):
@@ -91,6 +92,10 @@ class Named:
             ) from None
 
 
+class Refused(click.ClickException):
+    """The controller knows the rollout, and refuses the order."""
+
+
 class Nowhere(click.ClickException):
     """The controller has no rollout of that name."""
 
@@ -99,13 +104,17 @@ class Nowhere(click.ClickException):
 
 
 async def asked(admin: MoveAdmin, question: Callable[[AdminClient], Awaitable[T]]) -> T:
-    """Ask a controller that carries out rollouts. Raises NotItsOwn if it does not."""
+    """Ask a controller that carries out rollouts. Raises NotItsOwn if it does not, Refused if it does not comply."""
     if not isinstance(admin, AdminClient):
         raise NotItsOwn(_FROM_OUTSIDE)
     try:
         return await question(admin)
     except UnsupportedApi:
         raise NotItsOwn(f"{_FROM_OUTSIDE}, or upgrade it first") from None
+    except ApiError as refusal:
+        if refusal.code is not ErrorCode.INVALID_REQUEST:
+            raise
+        raise Refused(refusal.message) from None
 
 
 def name_of(plan: Path) -> str:
