@@ -42,7 +42,7 @@ from transport.messages import (
 )
 from transport.settings import InvalidSetting, Kind, Setting, find
 from transport.store import formats, paths
-from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode
+from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode, write_over
 from transport.store.requests import weight_of
 
 log = get_logger(__name__)
@@ -265,7 +265,7 @@ def _step(
     except InvalidSetting as invalid:
         return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, str(invalid))
     data = formats.encode_config(settings)
-    write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
+    write = write_over(znode, path, data)
     entity = path.removeprefix("/config/")
     told = replace(notice, data=formats.encode_config_change(entity))
     is_topic = item.resource.type is ConfigResourceType.TOPIC

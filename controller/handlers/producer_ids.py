@@ -16,7 +16,7 @@ from transport.settings import LONG_MAX
 from transport.store import paths
 from transport.store.fields import UndecodableZnode
 from transport.store.producer_ids import decode_producer_ids, encode_producer_ids
-from transport.store.protocol import Create, Set
+from transport.store.protocol import write_over
 
 BLOCK: Final = 1_000
 """The number of ids in a block, as in Kafka."""
@@ -37,7 +37,7 @@ def allocate_producer_ids(
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "all ids for producers have been given away")
         data = encode_producer_ids(broker_id, ids)
         path = paths.PRODUCER_IDS
-        write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
+        write = write_over(znode, path, data)
         refused = yield from change("producer ids", [Step(writes=(write,))])
         given[:] = [] if refused else [ids]
         return pending if refused else []

@@ -32,7 +32,7 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 from transport.store import paths, rollouts
 from transport.store.fields import UndecodableZnode
-from transport.store.protocol import Create, Delete, Op, Set, Znode
+from transport.store.protocol import Create, Delete, Op, Set, Znode, write_over
 from transport.store.rollouts import StoredPart, StoredRollout
 
 log = get_logger(__name__)
@@ -151,11 +151,7 @@ def _storing(name: str, parts: Parts) -> Rounds[list[Step]]:
     where = {first: paths.rollout_plan(name, first) for first in parts}
     found = yield from read(where.values())
     znodes = dict(zip(where, found, strict=True))
-    return [Step(writes=(_write(where[first], data, znodes[first]),)) for first, (_, data) in parts.items()]
-
-
-def _write(path: str, data: bytes, znode: Znode | None) -> Op:
-    return Create(path, data) if znode is None else Set(path, data, znode.stat.version)
+    return [Step(writes=(write_over(znodes[first], where[first], data),)) for first, (_, data) in parts.items()]
 
 
 # --- starting -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from transport.errors import ErrorCode, Fault
 from transport.log import get_logger
 from transport.messages.users import AlterScramUsersResponse, UserChanges
 from transport.store import formats
-from transport.store.protocol import Create, Set, Znode
+from transport.store.protocol import Create, Znode, write_over
 from transport.store.scram_users import user_path
 
 log = get_logger(__name__)
@@ -57,4 +57,4 @@ def _step(change: UserChanges, znode: Znode | None, notice: Create) -> Step | Fa
     entity = path.removeprefix("/config/")
     told = replace(notice, data=formats.encode_config_change(entity))
     log.info("user altered", entity=entity, removed=change.removed, added=[name for name, _ in change.added])
-    return Step(writes=(Create(path, data) if znode is None else Set(path, data, znode.stat.version), told))
+    return Step(writes=(write_over(znode, path, data), told))

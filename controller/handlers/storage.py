@@ -18,7 +18,7 @@ from controller.model.rounds import Rounds, Step, change, read, until_none_is_le
 from transport.log import get_logger
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create, Set, Znode
+from transport.store.protocol import Znode, write_over
 
 log = get_logger(__name__)
 
@@ -62,7 +62,7 @@ def _decode(broker: BrokerRegistration, znode: Znode | None) -> str | None:
 
 def _record(broker: BrokerRegistration, znode: Znode | None) -> Step:
     path, data = paths.storage_id(broker.id), formats.encode_storage_id(broker.storage_id or "")
-    return Step(writes=(Create(path, data) if znode is None else Set(path, data, znode.stat.version),))
+    return Step(writes=(write_over(znode, path, data),))
 
 
 def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:

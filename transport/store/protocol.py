@@ -132,6 +132,11 @@ class Check(Struct, frozen=True, gc=False):
 Op = Create | Set | Delete | Check
 
 
+def write_over(found: Znode | None, path: str, data: bytes) -> Create | Set:
+    """Return the write that gives a znode this data, unless it has changed since it was `found`, or not found."""
+    return Create(path, data) if found is None else Set(path, data, found.stat.version)
+
+
 Result = str | Stat | None
 """The result of an operation in a multi: the path of a Create, the Stat of a Set, else None."""
 
