@@ -23,7 +23,7 @@ from controller.handlers import (
 from controller.handlers.brokers import broker_change, orders_of_all, read_brokers
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
-from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
+from controller.handlers.topics import load_topics, refresh_topics, start_added, topic_change
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_all, describe_deletions
@@ -77,8 +77,7 @@ def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[Non
     yield from broker_change(context)
     known = list(context.topics)
     yield from refresh_topics(context, known)
-    added = [tp for tp in context.partitions(known) if tp not in context.partition_phases]
-    yield from start_partitions(context, added)
+    yield from start_added(context, known)
     # Topics that were set aside are retried as if they were new.
     yield from topic_change(context, new_ids)
 

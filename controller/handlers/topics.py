@@ -48,7 +48,16 @@ def partition_modifications(context: ControllerContext, names: Sequence[str], ne
     there = list((yield from existing(paths.topic, unknown)))
     yield from load_topics(context, there, new_ids)
     yield from read_min_isrs(context, there)
-    added = [tp for tp in context.partitions(names) if tp not in context.partition_phases]
+    yield from start_added(context, names)
+
+
+def start_added(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
+    """Start the partitions of topics that have not been started, as when others have added them.
+
+    Another event may have read them before, and a topic that is being deleted since then starts none.
+    """
+    able = [name for name in names if name not in context.deletions]
+    added = [tp for tp in context.partitions(able) if tp not in context.partition_phases]
     yield from start_partitions(context, added)
 
 

@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from controller.events import PartitionModifications, TopicChange, TopicDeletion, ZkPartitionReassignment
+from controller.handlers.topics import refresh_topics
 from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
@@ -89,6 +90,18 @@ async def test_partitions_that_somebody_adds_are_taken_out_again(bench: Bench) -
     assert formats.decode_topic("orders", after.data) == formats.decode_topic("orders", before.data)
     assert bench.context.in_phase(PartitionPhase.NEW, PartitionPhase.ONLINE) == []
     await deleted(bench, replica(1), replica(2))
+    assert await znodes(bench) == []
+
+
+@pytest.mark.requirement("C5", "D8")
+async def test_partitions_that_another_event_has_read_are_not_started_any_more(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.change_topic("orders", 1, ReplicaAssignment((3, 4)))
+    await bench.run(refresh_topics(bench.context, ["orders"]))  # as a move does that others overtake
+    await mark(bench, "orders")
+    await bench.handle(PartitionModifications("orders"))
+    assert bench.context.in_phase(PartitionPhase.NEW, PartitionPhase.ONLINE) == []
+    await deleted(bench, *[replica(broker, number) for number, pair in enumerate([(1, 2), (3, 4)]) for broker in pair])
     assert await znodes(bench) == []
 
 
