@@ -101,14 +101,15 @@ def _partitions(cluster: CheckedCluster, assignments: _Assignments, leaderships:
             continue
         if not leadership.isr and not is_unclean_allowed:
             continue
-        if assignment.is_being_reassigned and live.issuperset(assignment.target_replicas):
-            adding, removing = assignment.adding_replicas, assignment.removing_replicas
-            yield f"{tp} is still being reassigned: adding {adding}, removing {removing}, ISR {leadership.isr}"
         if leadership.leader not in live:
             able = assignment.replicas if is_unclean_allowed else leadership.isr
             if not live.isdisjoint(able):
                 yield f"{tp} is led by {leadership.leader}, though some of {able} could lead"
+            # While all that may lead are away, adding replicas have nobody to catch up with.
             continue
+        if assignment.is_being_reassigned and live.issuperset(assignment.target_replicas):
+            adding, removing = assignment.adding_replicas, assignment.removing_replicas
+            yield f"{tp} is still being reassigned: adding {adding}, removing {removing}, ISR {leadership.isr}"
         missing = tuple(r for r in assignment.replicas if r in live and r not in leadership.isr)
         if missing:
             yield f"{tp}: live replicas {missing} are not in the ISR {leadership.isr}"

@@ -129,7 +129,7 @@ class Memory:
             if self.exempt.has_topic(tp.topic) or broker_id not in context.brokers:
                 continue
             # Without a member of the ISR, or one of its target, a move does not end, and its adding replicas stay New.
-            is_leaderless = leadership is not None and not leadership.isr
+            is_leaderless = leadership is not None and leadership.leader == NO_LEADER
             is_held_up = is_leaderless or not context.brokers.keys() >= set(assignment.target_replicas)
             if is_held_up and broker_id in assignment.adding_replicas and phase is ReplicaPhase.NEW:
                 continue

@@ -120,10 +120,10 @@ class Ledger:
         new = dict(enumerate(values, base_offset))
         for member in partition.leadership.isr:
             lost = self._first_lost_of(new, tp, partition.topic_id, member)
+            # It may be from before an unclean election, or of a deleted topic whose leader has not heard of that.
+            if lost is not None and trio.current_time() < account.late_until:
+                return
             if lost is not None and not self._is_excused(account, member):
-                # It may be from before an unclean election, or of a deleted topic whose leader has not heard of that.
-                if trio.current_time() < account.late_until:
-                    return
                 yield f"the record of {tp} at offset {lost} was acknowledged, but broker {member} in the ISR lacks it"
         for offset, value in new.items():
             if account.values.setdefault(offset, value) != value:

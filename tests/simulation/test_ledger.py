@@ -153,6 +153,20 @@ async def test_an_unclean_election_may_lose_records_if_it_is_reported(h: History
     assert h.safety.lost() == []
 
 
+async def test_a_late_acknowledgement_counts_for_nobody_whatever_the_new_leader_lost(h: History) -> None:
+    h.bump(isr=(1,))
+    h.bump(leader=-1)
+    h.wipe(2)
+    h.expire(2)
+    h.register(2)
+    h.elect_uncleanly(2)
+    h.acknowledge(2, b"c")
+    await trio.sleep(STALE_SECONDS)
+    h.bump(leader=2)
+    assert h.found is None
+    assert h.safety.lost() == []
+
+
 async def test_what_is_lost_in_the_end_is_seen(h: History) -> None:
     h.safety.disks[1].logs[TP].records[1] = Record(0, b"x")
     assert h.safety.lost() == [

@@ -47,6 +47,16 @@ async def test_the_others_have_to_know_which_replicas_are_offline() -> None:
             await rest(cluster, 2)
 
 
+async def test_a_move_may_wait_for_the_only_broker_that_can_lead() -> None:
+    async with open_cluster(brokers=3) as cluster, trio.open_nursery() as nursery:
+        await cluster.create_topic("orders", [(1,)])
+        RestWithout(1).on(cluster)
+        nursery.start_soon(cluster.settle)
+        await cluster.until(lambda: 1 not in cluster.durable.brokers())
+        await cluster.reassign({"orders-0": (2,)})
+        assert cluster.absent
+
+
 async def test_only_brokers_rest() -> None:
     async with open_cluster() as cluster:
         with pytest.raises(CannotBeDone, match="node 101 is not a broker"):
