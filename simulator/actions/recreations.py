@@ -17,7 +17,7 @@ from simulator.cluster import SimulatedCluster
 from transport.metadata import ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
-from transport.store.protocol import Create, Delete, Op, Rejected, Set
+from transport.store.protocol import Conflict, Create, Delete, Op, Rejected, Set
 from transport.store.tree import Tree
 
 _ID_BYTES: Final = 16
@@ -67,7 +67,7 @@ def _recreate(cluster: SimulatedCluster, topic: CreateTopic) -> None:
     cluster.world.safety.exempt.recreated(topic.name)
     try:
         cluster.world.ensemble.commit_by_hand([*doomed, *writes])
-    except Rejected as refusal:
+    except (Conflict, Rejected) as refusal:  # an ACL keeps the operator from a znode, or from listing its children
         raise CannotBeDone(str(refusal)) from refusal
 
 

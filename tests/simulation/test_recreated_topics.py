@@ -143,12 +143,15 @@ async def test_no_topic_is_created_again_that_is_to_be_deleted() -> None:
             AGAIN.on(cluster)
 
 
-async def test_a_closed_topic_is_left_as_it_is() -> None:
+@pytest.mark.parametrize(
+    ("access", "why"), [(Access.READ, "its ACL forbids it"), (Access.NONE, "the node has children")]
+)
+async def test_a_closed_topic_is_left_as_it_is(access: Access, why: str) -> None:
     async with open_cluster() as cluster:
         await create(cluster)
         before = topic_id(cluster)
-        Allow(paths.topic_partitions("orders"), Access.READ).on(cluster)
-        with pytest.raises(CannotBeDone, match="its ACL forbids it"):
+        Allow(paths.topic_partitions("orders"), access).on(cluster)
+        with pytest.raises(CannotBeDone, match=why):
             AGAIN.on(cluster)
         assert (topic_id(cluster), cluster.partition("orders-0") is None) == (before, False)
 
