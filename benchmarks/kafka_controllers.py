@@ -18,7 +18,8 @@ eleventh broker, without partitions; Klamm's is told of another one in its place
 
 After each event but failovers, the leaders and ISRs of both clusters have to be equal, and so do the assignments after
 a reassignment and the topics after a deletion. The processor time of a controller's process is taken from the beginning
-until it is at rest. `--partitions` gives one or more sizes, of which the first and the last one show the growth.
+until it is at rest. `--partitions` gives one or more sizes, of which the first and the last one show the growth. With
+`--own-wire`, Klamm's controller has brokers of its own instead of Kafka's, and is asked on Klamm's wire.
 """
 
 from __future__ import annotations
@@ -133,14 +134,14 @@ class Bench:
             await self.events.fail_over(WARM, side, before)
 
 
-async def measure(partitions: int, rounds: int, wanted: tuple[str, ...], heap: str) -> Events:
+async def measure(partitions: int, rounds: int, wanted: tuple[str, ...], heap: str, *, own_wire: bool) -> Events:
     """Measure events on a separate server."""
     topics = max(1, partitions // PARTITIONS_PER_TOPIC)
     shape = Shape(topics, PARTITIONS_PER_TOPIC, led_by_first=topics * PARTITIONS_PER_TOPIC // 4)
     with tempfile.TemporaryDirectory() as directory:
         async with (
             development_zookeeper(Path(directory) / "zookeeper", heap=ZOOKEEPER_HEAP) as server,
-            both_sides(server.address, Path(directory), shape, heap) as sides,
+            both_sides(server.address, Path(directory), shape, heap, own_wire=own_wire) as sides,
         ):
             say(f"{shape.partitions:,} partitions were created for each side")
             bench = Bench(Events(shape), sides, max(1, shape.partitions // CREATED_PER_TOPIC))
@@ -181,11 +182,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--events", nargs="*", choices=[FAILOVERS, *EVENTS], default=EVENTS)
     parser.add_argument("--heap", default=HEAP, help="the heap of Kafka's broker")
+    parser.add_argument("--own-wire", action="store_true", help="Klamm's controller has brokers of its own")
     arguments = parser.parse_args()
     require_jars()
     measured = []
     for partitions in arguments.partitions:
-        events = command.on_zookeeper(measure, partitions, arguments.rounds, tuple(arguments.events), arguments.heap)
+        chosen = partial(measure, own_wire=arguments.own_wire)
+        events = command.on_zookeeper(chosen, partitions, arguments.rounds, tuple(arguments.events), arguments.heap)
         print(*tables(events), sep="\n", flush=True)
         measured.append(events)
     if len(measured) > 1:

@@ -1,11 +1,14 @@
-"""A controller of Kafka's own and one of Klamm's, each with accepting brokers below a chroot of its own."""
+"""A controller of Kafka's own and one of Klamm's, each with accepting brokers below a chroot of its own.
+
+Klamm's controls brokers of Kafka's as well, or brokers of its own, on Klamm's wire.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,10 +17,12 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from benchmarks.kit.accepting_brokers import AcceptingBrokers, accepting_brokers
+from benchmarks.kit import cluster
+from benchmarks.kit.accepting_brokers import AcceptingBrokers, accepting_brokers, our_brokers
 from benchmarks.kit.cluster import Shape, commit_all, create_topics, multis, state_znodes, topic_znodes
 from benchmarks.kit.kafka_broker import KafkaBroker, require_jars
 from benchmarks.kit.memory import processor_seconds_of
+from benchmarks.kit.requests import moves_to, shutdown_of
 from benchmarks.kit.samples import KAFKA, KLAMM, now
 from controller.admin import handover
 from tests.kit import kafka_registrations
@@ -26,6 +31,7 @@ from transport.kafka import messages as kafka
 from transport.kafka.client import KafkaConnection
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.messages.alter_partition_reassignments_request import ReassignablePartition, ReassignableTopic
+from transport.messages import Request
 from transport.metadata import Listener, TopicPartition
 from transport.network import TcpNetwork
 from transport.store import formats, paths
@@ -40,6 +46,7 @@ from transport.store.protocol import (
     ensure_paths,
 )
 from transport.store.zookeeper import open_zookeeper
+from transport.wire import open_connection
 from transport.zookeeper_server import HOST, free_port
 
 EMPTY_BROKER: Final = 100
@@ -165,8 +172,11 @@ class Side(ABC):
 
     async def register(self, broker_id: int) -> None:
         """Register a broker."""
-        port = self.brokers.ports[min(broker_id, self.shape.brokers)]
-        await kafka_registrations.register(self.store, broker_id, Listener(_LISTENER, HOST, port))
+        await kafka_registrations.register(self.store, broker_id, Listener(_LISTENER, HOST, self.port_of(broker_id)))
+
+    def port_of(self, broker_id: int) -> int:
+        """Return the port of a broker."""
+        return self.brokers.ports[min(broker_id, self.shape.brokers)]
 
     async def lose(self, broker_id: int) -> None:
         """Delete the registration of a broker."""
@@ -299,28 +309,74 @@ class KlammSide(Side):
         return await self.exists(paths.OFFICE_LOCK)
 
 
+@define(eq=False, kw_only=True)
+class OwnWireSide(KlammSide):
+    """Klamm's controller with brokers of its own, on Klamm's wire."""
+
+    def start(self) -> None:
+        """Start the controller."""
+        command = [sys.executable, "-m", "klamm", "controller", "run", "--id", str(OURS), "--port", str(self.port)]
+        command += ["--zookeeper", self.zookeeper, "--session-timeout", str(SESSION_MS)]
+        self._processes.append(
+            spawn([*command, "--no-auto-leader-rebalance-enable"], self.directory / "controller.log")
+        )
+
+    async def vacate(self) -> None:
+        """Delete `/controller`, after which the same process is elected again."""
+        await self.store.multi([Delete(paths.CONTROLLER)])
+
+    async def is_session_left(self) -> bool:
+        """Return whether the controller is in office."""
+        return await self.exists(paths.CONTROLLER)
+
+    async def register(self, broker_id: int) -> None:
+        """Register a broker."""
+        await cluster.register(self.store, broker_id, self.port_of(broker_id))
+
+    async def shut_broker_down(self, broker_id: int) -> int:
+        """Ask for a controlled shutdown, and return when that was, in microseconds since 1970."""
+        return await self._ask(await shutdown_of(self.store, broker_id))
+
+    async def move(self, targets: Targets) -> int:
+        """Ask for a reassignment, and return when that was, in microseconds since 1970."""
+        return await self._ask(moves_to(targets))
+
+    async def _ask(self, request: Request[object]) -> int:
+        async with open_connection(TcpNetwork(), HOST, self.port, client_id="benchmark") as connection:
+            begun = now()
+            await connection.call(request, timeout=PATIENCE_SECONDS)
+        return begun
+
+
 @asynccontextmanager
-async def both_sides(zookeeper: str, directory: Path, shape: Shape, heap: str) -> AsyncIterator[tuple[Side, Side]]:
+async def both_sides(
+    zookeeper: str, directory: Path, shape: Shape, heap: str, *, own_wire: bool
+) -> AsyncIterator[tuple[Side, Side]]:
     """Create both clusters, without controllers. These are killed at the end of the block."""
     folders = directory / "kafka", directory / "klamm"
     for folder in folders:
         folder.mkdir()
+    logs = [folder / "brokers.log" for folder in folders]
+    theirs = accepting_brokers(shape.brokers, require_jars(), logs[0])
+    count = shape.brokers + 1
+    ours = our_brokers(count, logs[1]) if own_wire else accepting_brokers(count, require_jars(), logs[1])
     async with (
-        _one_side(partial(KafkaSide, heap=heap), zookeeper, folders[0], shape, 0) as theirs,
-        _one_side(KlammSide, zookeeper, folders[1], shape, 1) as ours,
+        _one_side(partial(KafkaSide, heap=heap), zookeeper, folders[0], shape, theirs) as kafka_side,
+        _one_side(OwnWireSide if own_wire else KlammSide, zookeeper, folders[1], shape, ours) as klamm_side,
     ):
-        yield theirs, ours
+        yield kafka_side, klamm_side
 
 
 @asynccontextmanager
 async def _one_side(
-    make: partial[KafkaSide] | type[KlammSide], zookeeper: str, directory: Path, shape: Shape, more: int
+    make: Callable[..., Side],
+    zookeeper: str,
+    directory: Path,
+    shape: Shape,
+    running: AbstractAsyncContextManager[AcceptingBrokers],
 ) -> AsyncIterator[Side]:
-    chroot, log = f"{zookeeper}/{directory.name}", directory / "brokers.log"
-    async with (
-        open_zookeeper(chroot, session_timeout_ms=60_000) as store,
-        accepting_brokers(shape.brokers + more, require_jars(), log) as brokers,
-    ):
+    chroot = f"{zookeeper}/{directory.name}"
+    async with open_zookeeper(chroot, session_timeout_ms=60_000) as store, running as brokers:
         side = make(zookeeper=chroot, store=store, shape=shape, brokers=brokers, directory=directory)
         await brokers.let_join(side.port)
         await side.create()
