@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -72,27 +72,37 @@ class TimeLeft:
     """
 
     _marks: list[tuple[float, int, float | None]] = field(factory=list, init=False)
-    """Moment, bytes left, and the estimate of then in seconds."""
+    """Moment, bytes left, and the estimate of then in seconds: over the whole time, by which estimates are judged."""
+
+    _recent: deque[tuple[float, int]] = field(factory=deque, init=False)
+    """Moment and bytes left, over the time by which the rate is measured."""
 
     _latest: tuple[float, int] = field(default=(0.0, 0), init=False)
 
     def add(self, now: float, left: int) -> None:
         """Note the bytes left; moments never decrease."""
         self._latest = now, left
+        self._note_recent(now, left)
         least = 0.0 if not self._marks else (now - self._marks[0][0]) / MARKS
         if not self._marks or now - self._marks[-1][0] > least:
             self._marks.append((now, left, self.seconds))
         if len(self._marks) > 2 * MARKS:
             del self._marks[1::2]
 
+    def _note_recent(self, now: float, left: int) -> None:
+        if not self._recent or now - self._recent[-1][0] >= LONGEST_SECONDS / MARKS:
+            self._recent.append((now, left))
+        while len(self._recent) > 1 and now - self._recent[1][0] >= LONGEST_SECONDS:
+            self._recent.popleft()
+
     @property
     def rate(self) -> float | None:
         """The bytes per second over the last minutes; None if it is not known yet."""
         now, left = self._latest
-        since = [mark for mark in self._marks if now - mark[0] <= LONGEST_SECONDS]
-        if not since or now <= since[0][0]:
+        if not self._recent or now <= self._recent[0][0]:
             return None
-        return max(since[0][1] - left, 0) / (now - since[0][0])
+        then, left_then = self._recent[0]
+        return max(left_then - left, 0) / (now - then)
 
     @property
     def seconds(self) -> float | None:

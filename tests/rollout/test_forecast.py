@@ -48,5 +48,14 @@ def test_a_course_of_days_keeps_few_marks_and_forgets_early_rates() -> None:
     left = TimeLeft()
     for second in range(0, 200_000, 5):
         left.add(second, 10**9 - (1000 * second if second < 100_000 else 10**8 + 10 * (second - 100_000)))
-    assert left.rate == pytest.approx(10, rel=0.2) or left.rate is None
+    assert left.rate == pytest.approx(10, rel=0.2)
     assert len(left._marks) <= 65  # noqa: SLF001
+
+
+def test_the_time_left_of_a_course_of_days_is_known_at_each_moment() -> None:
+    left, hours = TimeLeft(), 48
+    total = 1000 * hours * 3600
+    for second in range(0, hours * 3600, 5):
+        left.add(second, total - 1000 * second)
+        if second:
+            assert left.seconds == pytest.approx(hours * 3600 - second)
