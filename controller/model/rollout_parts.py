@@ -120,8 +120,10 @@ class Part:
             self.flying[number] = None
         self.tally[before] -= 1
         self.tally[state] += 1
+        if number in self.left_out:
+            return  # it was taken out already
         self.left += (self._is_due(state) - self._is_due(before)) * self.moves[number].bytes
-        if before is self.direction.pending and number not in self.left_out:
+        if before is self.direction.pending:
             self._backlog.take(number)
         elif state is self.direction.pending:
             self._backlog.put_back(number)
