@@ -246,7 +246,10 @@ class Rollouts:
         if known is None:
             self.by_name[fact.name] = Rollout(fact.name, fact.stored, fact.version)
         else:
+            before = known.direction
             known.stored, known.version = fact.stored, fact.version
+            if known.direction is not before:
+                known.time_left = TimeLeft()  # what was copied forth says nothing of the way back
         self.is_stirred = True
 
     def _of_known(self, fact: RolloutFact) -> None:
@@ -307,7 +310,7 @@ class Rollouts:
 def _see(rollout: Rollout, fact: RolloutSeen) -> None:
     runs = not rollout.is_stopped
     if rollout.looked is not None and runs:
-        rollout.ran += fact.now - rollout.looked
+        rollout.ran += max(fact.now - rollout.looked, 0.0)  # a clock may be set back
     rollout.looked, rollout.under, rollout.is_look_due = fact.now, fact.under, False
     rollout.time_left.add(rollout.ran, rollout.left)
     if rollout.urgent != fact.urgent:

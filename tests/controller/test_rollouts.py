@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
 from controller.events import CopyingSeen, ReassignmentProgress, RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
-from controller.handlers import rollout_plans
+from controller.handlers import rollout_plans, rollouts
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
 from controller.node.alarms import alarms, first_alarms
@@ -183,6 +183,29 @@ async def test_undo_moves_back_what_was_moved_and_leaves_alone_what_was_moved_by
     assert (described.phase, described.counts) == ("undone", (("overridden", 1), ("back", 19)))
     assignments = operator.bench.context.topics["orders"].znode.partitions
     assert [assignments[n].replicas for n in range(3)] == [(5, 6), ORIGIN, ORIGIN]
+
+
+async def seen_at(operator: Operator, *moments: float) -> RolloutDescription:
+    """Let moves end and the controller look around before each moment, and describe the rollout."""
+    for now in moments:
+        await operator.catch_up()
+        await operator.bench.run(rollouts.advance(operator.bench.context, now, looks=True))
+    return await operator.describe()
+
+
+async def test_the_time_left_of_an_undo_is_by_what_is_moved_back(operator: Operator) -> None:
+    await operator.start(20, into=2)
+    described = await seen_at(operator, 0, 10, 20, 30, 40)
+    assert (described.rate, described.left_ms) == (25, 40_000)
+    await operator.order(RolloutOrder.UNDO)
+    described = await seen_at(operator, 10, 20)
+    assert (described.phase, described.rate, described.left_ms) == ("undoing", 20, 30_000)
+
+
+async def test_a_clock_that_is_set_back_does_not_make_a_rate_larger(operator: Operator) -> None:
+    await operator.start(20, into=2)
+    described = await seen_at(operator, 10, 20, 0, 10)
+    assert described.rate == 800 // 30
 
 
 @pytest.mark.parametrize("is_over", [False, True])

@@ -209,6 +209,9 @@ class Runner:
         foreign = [tp for tp in moving if tp not in ours]
         if await self._around.look(foreign, self.history.brokers):
             self._work.urge(self._around.urgent)
+        if not self.history.brokers:
+            # An operator has let those go that are dead by now: it waits for one that dies later.
+            self.journal.add("brokers", brokers=sorted(self._around.live))
         waiting = [tp for tp in foreign if self._work.is_waiting(tp)]
         if waiting:
             self._judge(await self._states_of(waiting), waiting)
@@ -340,7 +343,7 @@ class Runner:
             live = sorted(broker.id for broker in (await self.admin.read_metadata(())).brokers)
             self.journal.add("brokers", brokers=live)
         self._happen(Happening.LANDED)
-        self._work = self._work_of_phase()
+        self._work, self._time_left = self._work_of_phase(), TimeLeft()
 
     async def _note_cancelled(self, moves: Sequence[Move]) -> None:
         states = await self._states_of([move.tp for move in moves])

@@ -1,0 +1,102 @@
+"""The runner of a rollout that is carried out from outside: what it keeps in mind from one step to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from attrs import define, field
+
+from controller.admin.move_admin import MoveAdmin
+from controller.rollout.choosing import Limits
+from controller.rollout.moves import Move
+from controller.rollout.states import Happening, Phase
+from klamm.cli.reassignment.files import MoveFile
+from klamm.cli.rollout.history import History
+from klamm.cli.rollout.journal import Journal
+from klamm.cli.rollout.options import Options
+from klamm.cli.rollout.plan_files import Plan
+from klamm.cli.rollout.runner import Runner
+from klamm.cli.rollout.slowing import Slowing
+from transport.messages import BrokerEndpoint, MetadataResponse
+from transport.metadata import TopicPartition
+
+MOVE = Move("t", 0, (1, 2), (3, 2), 1_000)
+OPTIONS = Options(
+    Limits(),
+    throttle=None,
+    pause_file=None,
+    go_url=None,
+    ignore_min_isr=False,
+    skip_changed=False,
+    ignore_room=True,
+    elects=False,
+    dry_run=False,
+)
+
+
+@define
+class Brokers:
+    """A cluster of which only the live brokers are of interest."""
+
+    live: set[int] = field(factory=lambda: {1, 2, 3})
+
+    async def read_metadata(self, _topics: object = None) -> MetadataResponse:
+        found = tuple(BrokerEndpoint(broker, "host", 9092, None) for broker in sorted(self.live))
+        return MetadataResponse(controller=None, controller_epoch=0, brokers=found, partitions=())
+
+
+@define
+class Course:
+    """A runner, and what it works on."""
+
+    brokers: Brokers
+    journal: Journal
+    runner: Runner
+
+    def note(self, kind: str, **more: Any) -> None:
+        """Add an entry to the journal, as operators do, and let the runner read it."""
+        self.journal.add(kind, **more)
+        self.runner._take_entries()  # noqa: SLF001
+
+    async def look(self) -> str | None:
+        """Look around, a while after the look before; return why nothing may begin."""
+        self.runner._around._next_look = self.runner._around.brakes._next = float("-inf")  # noqa: SLF001
+        await self.runner._look_around({})  # noqa: SLF001
+        self.runner._take_entries()  # noqa: SLF001
+        hold = self.runner._around.hold  # noqa: SLF001
+        return None if hold is None else hold.text
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    brokers, journal, history = Brokers(), Journal(tmp_path / "rollout.jsonl"), History()
+    topics = {"t": "id"}
+    journal.add("started", plan="p", cluster_id=None, moves=1, topics=topics, brokers=[1, 2, 3], before=[], skipped=[])
+    history.take(journal.read())
+    admin = cast("MoveAdmin", brokers)
+    plan = Plan(MoveFile({TopicPartition("t", 0): (3, 2)}), "p")
+    runner = Runner(admin, plan, [MOVE], OPTIONS, journal, history, Slowing(admin, None, None))
+    return Course(brokers, journal, runner)
+
+
+async def test_a_broker_that_dies_after_others_were_let_go_holds_it_up(course: Course) -> None:
+    course.brokers.live.remove(3)
+    assert await course.look() == "broker 3 died"
+    course.note("brokers", brokers=[])
+    assert await course.look() is None
+    course.brokers.live.remove(2)
+    assert await course.look() == "broker 2 died"
+
+
+async def test_the_time_left_of_an_undo_is_by_what_is_moved_back(course: Course) -> None:
+    runner = course.runner
+    runner._time_left.add(0, 1_000)  # noqa: SLF001
+    runner._time_left.add(10, 0)  # noqa: SLF001
+    course.note("happened", what=Happening.UNDO.value)
+    await runner._abort()  # noqa: SLF001
+    assert runner.history.state.phase is Phase.UNDOING
+    runner._time_left.add(20, 1_000)  # noqa: SLF001
+    runner._time_left.add(30, 500)  # noqa: SLF001
+    assert runner._time_left.seconds == 10  # noqa: SLF001
