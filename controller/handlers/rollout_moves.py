@@ -205,8 +205,8 @@ def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Pla
 def cancel(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
     """Cancel moves in flight, a few in each event; their replicas get their order back."""
     moves = [part.moves[n] for part, n in rollout.flying if judged(context, part, n).course is Course.IN_FLIGHT]
-    some = moves[:BEGUN_AT_ONCE]
-    back = {move.tp: move.before for move in some if refusal(context, move.tp, move.before) is None}
-    yield from reassignments.begin(context, back)
-    more = MovesChosen(rollout.name, {}, are_more=bool(back) and len(some) < len(moves))
+    # Those that cannot be cancelled now keep no others from it, however many they are.
+    able = [move for move in moves if refusal(context, move.tp, move.before) is None]
+    yield from reassignments.begin(context, {move.tp: move.before for move in able[:BEGUN_AT_ONCE]})
+    more = MovesChosen(rollout.name, {}, are_more=len(able) > BEGUN_AT_ONCE)
     yield from change("rollouts", [Step(facts=(more,))])

@@ -410,6 +410,25 @@ async def test_a_throttle_that_is_given_again_reaches_brokers_that_a_dead_contro
     assert await rate_of(operator) == 5_000_000
 
 
+async def test_an_abort_cancels_what_it_can_behind_any_number_that_cannot_be(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.handlers.rollout_moves.BEGUN_AT_ONCE", 2)
+    await operator.start(6, into=6, out_of=6, leaders=6)
+    await operator.bench.handle(RolloutLook())
+    assert operator.in_flight() == [0, 1, 2, 3, 4, 5]
+    for number in (0, 1):
+        await operator.bench.alter_isr(TopicPartition("orders", number), 1, 3)
+    await operator.bench.kill(1)
+    await operator.order(RolloutOrder.ABORT)
+    assert operator.in_flight() == [0, 1], "only the new replica of these could lead"
+    await operator.bench.revive(1)
+    for number in (0, 1):
+        await operator.bench.alter_isr(TopicPartition("orders", number), 3, 1)
+    await operator.bench.handle(RolloutLook())
+    assert (operator.in_flight(), (await operator.describe()).phase) == ([], "aborted")
+
+
 async def test_limits_change_while_it_runs(operator: Operator) -> None:
     await operator.start(20, into=3)
     await operator.order(RolloutOrder.SET, into=5)
