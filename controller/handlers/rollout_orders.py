@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 
 from controller.handlers import rollout_brakes, rollout_throttles
-from controller.handlers.rollout_plans import next_number, remove
+from controller.handlers.rollout_plans import next_number, remove, sound
 from controller.handlers.rollout_records import happen, write_state
 from controller.handlers.rollout_views import described
 from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds
-from controller.rollout.adapting import FIRST, adapted, fault_of
-from controller.rollout.states import Happening, Phase
+from controller.rollout.adapting import adapted, fault_of
+from controller.rollout.states import GIVEN, Happening, Phase
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
 from transport.messages import (
@@ -36,8 +36,6 @@ _HAPPENINGS: Final = {
     RolloutOrder.UNDO: Happening.UNDO,
 }
 
-_NEEDS_PHASE: Final = frozenset({RolloutOrder.ABORT, RolloutOrder.UNDO})
-
 
 def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) -> Rounds[ChangeRolloutResponse]:
     """Carry out an order of an operator. Raises ApiError."""
@@ -47,6 +45,7 @@ def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) ->
         raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
     if request.order is RolloutOrder.REMOVE:
         return (yield from _remove(rollout))
+    _require_possible(rollout, request.order)
     yield from _set(context, rollout, request.changes)
     if request.without_dead:
         alive = tuple(broker for broker in rollout.stored.brokers if broker in context.brokers)
@@ -64,14 +63,19 @@ def _remove(rollout: Rollout) -> Rounds[ChangeRolloutResponse]:
     return ChangeRolloutResponse()
 
 
+def _require_possible(rollout: Rollout, order: RolloutOrder) -> None:
+    """Raise ApiError if an order is against the phase of a rollout."""
+    if order not in _HAPPENINGS:
+        return
+    happening, state = _HAPPENINGS[order], rollout.state
+    may_be_given = GIVEN.get(happening, frozenset(Phase))
+    if state.phase not in may_be_given and state.after(happening).phase is state.phase:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"rollout {rollout.name} is {state}: it cannot {order.value}")
+
+
 def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) -> Rounds[None]:
     happening, before = _HAPPENINGS[order], rollout.state
-    after = before.after(happening)
-    if order in _NEEDS_PHASE and after.phase is before.phase:
-        if before.phase in {Phase.ABORTING, Phase.ABORTED, Phase.ABORTING_TO_UNDO}:
-            return  # an earlier answer may have been lost
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"rollout {rollout.name} is {before}: it cannot {order.value}")
-    if after == before:
+    if before.after(happening) == before:
         return
     is_new = order is RolloutOrder.UNDO
     number = next_number(context) if is_new and before.is_over else rollout.stored.number
@@ -86,13 +90,9 @@ def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) ->
 def _set(context: ControllerContext, rollout: Rollout, changes: RolloutChanges) -> Rounds[None]:
     before, wanted = rollout.stored.settings, msgspec.structs.asdict(changes)
     numbers = {name: value for name, value in wanted.items() if name != "adapts" and value is not None}
-    if any(value <= 0 for value in numbers.values()):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "each limit, and the throttle, must be greater than 0")
     is_by_hand = changes.throttle is not None
     adapts = before.adapts and not is_by_hand if changes.adapts is None else changes.adapts
-    settings: RolloutSettings = msgspec.structs.replace(before, **numbers, adapts=adapts)
-    if adapts and settings.throttle == UNTHROTTLED:
-        settings = msgspec.structs.replace(settings, throttle=FIRST)
+    settings = sound(msgspec.structs.replace(before, **numbers, adapts=adapts))
     # A controller may have died after it had written the throttle, and before the brokers had it.
     if settings != before or is_by_hand:
         yield from _write_settings(context, rollout, settings, is_again=is_by_hand)

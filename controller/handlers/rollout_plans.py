@@ -17,6 +17,7 @@ from controller.model.context import ControllerContext
 from controller.model.faults import replicas_fault
 from controller.model.rollout_facts import MovedByHand, RolloutGone, RolloutWritten, Upload, UploadGrown
 from controller.model.rounds import Rounds, Step, attempt, change, descendants, read
+from controller.rollout.adapting import FIRST
 from controller.rollout.states import HeldBy, Phase
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.log import get_logger
@@ -24,6 +25,7 @@ from transport.messages import (
     UNTHROTTLED,
     PartitionError,
     RolloutMove,
+    RolloutSettings,
     StartRolloutRequest,
     StartRolloutResponse,
     UploadRolloutRequest,
@@ -160,11 +162,12 @@ def _storing(name: str, parts: Parts) -> Rounds[list[Step]]:
 def start(context: ControllerContext, request: StartRolloutRequest, now_ms: int) -> Rounds[StartRolloutResponse]:
     """Write the state of a rollout whose plan has been uploaded. Raises ApiError."""
     _require_name(request.name)
+    settings = sound(request.settings)
     known = context.rollouts.by_name.get(request.name)
     if known is not None and known.stored.digest != request.digest:
         raise _taken(request.name)
     if known is None:
-        yield from _create(context, request, now_ms)
+        yield from _create(context, replace(request, settings=settings), now_ms)
     queue = [one.name for one in context.rollouts.queue]
     place = queue.index(request.name) if request.name in queue else -1
     return StartRolloutResponse(context.rollouts.by_name[request.name].stored.moves, place)
@@ -203,6 +206,15 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
         text = f"rollout {request.name} was not written: upload its plan again"
         raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, text)
     log.info("rollout started", rollout=request.name, moves=stored.moves, by=request.by)
+
+
+def sound(settings: RolloutSettings) -> RolloutSettings:
+    """Return settings; one that finds its throttle by itself has one to begin with. Raises ApiError."""
+    least = min(settings.into, settings.out_of, settings.leaders, settings.in_all, settings.bytes, settings.throttle)
+    if least <= 0:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "each limit, and the throttle, must be greater than 0")
+    finds_none = settings.adapts and settings.throttle == UNTHROTTLED
+    return replace(settings, throttle=FIRST) if finds_none else settings
 
 
 def next_number(context: ControllerContext) -> int:

@@ -115,6 +115,14 @@ HOLDS: Final[Mapping[Happening, tuple[frozenset[HeldBy], frozenset[HeldBy]]]] = 
 )
 """The holds that each happening adds, and those that it takes away."""
 
+GIVEN: Final[Mapping[Happening, frozenset[Phase]]] = MappingProxyType(
+    {
+        Happening.ABORT: frozenset({Phase.ABORTING, Phase.ABORTED}),
+        Happening.UNDO: frozenset({Phase.ABORTING_TO_UNDO, Phase.UNDOING}),
+    }
+)
+"""The phases in which an order has been given already, so that it may be repeated: an answer may have been lost."""
+
 MOVES: Final[Mapping[MoveState, frozenset[MoveState]]] = MappingProxyType(
     {
         MoveState.PENDING: frozenset(

@@ -15,7 +15,7 @@ import click
 import trio
 
 from controller.admin.client import AdminClient
-from controller.rollout.states import Happening, HeldBy, Phase
+from controller.rollout.states import GIVEN, Happening, HeldBy, Phase
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.rollout.described import report_of
@@ -29,10 +29,6 @@ from klamm.cli.running import run
 from transport.messages import RolloutChanges, RolloutOrder
 
 _AGAIN_SECONDS: Final = 0.2
-_PHASES: Final = {
-    Happening.ABORT: frozenset({Phase.ABORTING, Phase.ABORTED}),
-    Happening.UNDO: frozenset({Phase.ABORTING_TO_UNDO, Phase.UNDOING}),
-}
 
 
 @click.command()
@@ -190,7 +186,7 @@ def _wish(files: PlanFiles, what: Happening) -> History:
 
 def _is_so(history: History, what: Happening) -> bool:
     """Return whether what is wanted is so already, or will be."""
-    phases = _PHASES.get(what, frozenset())
+    phases = GIVEN.get(what, frozenset())
     is_paused = what is Happening.PAUSE and HeldBy.OPERATOR in history.state.holds
     is_resumed = what is Happening.RESUME and not history.state.is_over
     return history.state.phase in phases or is_paused or is_resumed
