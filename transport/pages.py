@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -13,8 +14,10 @@ ANSWER_SECONDS: Final = 5.0
 
 
 async def page_fault(url: str) -> str | None:
-    """Return why a page says no, None if GET is answered with 2xx."""
-    return await trio.to_thread.run_sync(_fault_of, url, abandon_on_cancel=True)
+    """Return why a page says no, None if GET is answered with 2xx, by its last redirect, within ANSWER_SECONDS."""
+    with trio.move_on_after(ANSWER_SECONDS):
+        return await trio.to_thread.run_sync(_fault_of, url, abandon_on_cancel=True)
+    return "does not answer: timed out"
 
 
 def _fault_of(url: str) -> str | None:
@@ -28,6 +31,6 @@ def _fault_of(url: str) -> str | None:
             status = error.code
     except URLError as error:
         return f"does not answer: {error.reason}"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         return f"does not answer: {error}"
     return None if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES else f"answers {status}"

@@ -45,8 +45,13 @@ class RolloutSignals:
 
 async def signal_of(settings: RolloutSettings, host: Host) -> str:
     """Return why the signals say no, empty if they say yes."""
-    if settings.pause_file and await host.has_file(settings.pause_file):
-        return f"{settings.pause_file} exists"
+    if settings.pause_file:
+        try:
+            is_there = await host.has_file(settings.pause_file)
+        except OSError as error:
+            return f"{settings.pause_file} cannot be looked for: {error.strerror}"
+        if is_there:
+            return f"{settings.pause_file} exists"
     if not settings.go_url:
         return ""
     fault = await host.page_fault(settings.go_url)

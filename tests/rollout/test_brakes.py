@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
@@ -11,11 +12,13 @@ import pytest
 import trio
 
 from controller.admin.move_admin import MoveAdmin
+from controller.node.rollout_signals import signal_of
 from controller.rollout.choosing import Hold
 from klamm.cli.rollout import brakes
 from klamm.cli.rollout.brakes import Brakes, foreign_hold
 from transport import pages
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
+from transport.host import Host
 from transport.http import Page, serve_http
 from transport.messages import (
     BrokerEndpoint,
@@ -24,6 +27,7 @@ from transport.messages import (
     MetadataResponse,
     PartitionState,
     ResourceConfigs,
+    RolloutSettings,
 )
 from transport.network import TcpNetwork
 from transport.pages import page_fault
@@ -92,6 +96,44 @@ async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pages, "ANSWER_SECONDS", 0.05)
     deaf = await nursery.start(TcpNetwork().serve, _listen_only, HOST, 0)
     assert "timed out" in str(await page_fault(f"http://{HOST}:{deaf}/"))
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:http/", "http://127.0.0.1/a b"])
+async def test_a_url_that_cannot_be_asked_says_no(address: str) -> None:
+    said = await page_fault(address)
+    assert said is not None
+    assert said.startswith("does not answer: ")
+
+
+async def test_what_does_not_speak_http_says_no(nursery: trio.Nursery) -> None:
+    async def greet(stream: trio.abc.Stream) -> None:
+        await stream.send_all(b"220 mail.example.com ready\r\n")
+
+    port = await nursery.start(TcpNetwork().serve, greet, HOST, 0)
+    said = await page_fault(f"http://{HOST}:{port}/")
+    assert said is not None
+    assert said.startswith("does not answer: ")
+
+
+async def test_an_answer_that_has_no_end_says_no(monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery) -> None:
+    monkeypatch.setattr(pages, "ANSWER_SECONDS", 0.2)
+
+    async def drip(stream: trio.abc.Stream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nX: ")
+            while True:
+                await stream.send_all(b".")
+                await trio.sleep(0.05)
+
+    port = await nursery.start(TcpNetwork().serve, drip, HOST, 0)
+    assert await page_fault(f"http://{HOST}:{port}/") == "does not answer: timed out"
+
+
+async def test_a_file_that_cannot_be_looked_for_says_no(tmp_path: Path) -> None:
+    file = tmp_path / ("x" * 300)
+    said = f"{file} cannot be looked for: File name too long"
+    assert await Brakes(NOBODY, (), file).look(cluster()) == Hold(said)
+    assert await signal_of(RolloutSettings(pause_file=str(file)), Host()) == said
 
 
 async def test_a_file_holds_everything_up_as_long_as_it_exists(tmp_path: Path) -> None:

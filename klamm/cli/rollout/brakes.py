@@ -45,8 +45,13 @@ class Brakes:
         return self._hold
 
     async def _signal(self) -> Hold | None:
-        if self.file is not None and await trio.Path(self.file).exists():
-            return Hold(f"{self.file} exists")
+        if self.file is not None:
+            try:
+                is_there = await trio.Path(self.file).exists()
+            except OSError as error:
+                return Hold(f"{self.file} cannot be looked for: {error.strerror}")
+            if is_there:
+                return Hold(f"{self.file} exists")
         if self.url is None:
             return None
         fault = await page_fault(self.url)

@@ -61,8 +61,12 @@ class RateOrAuto(click.ParamType[int | str]):
 def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(value)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of its port
+        is_one = False
+    if not is_one or not value.isprintable() or " " in value:
         raise click.BadParameter(f"{value!r} is not the URL of a page: http://HOST/PATH")
     return value
 
