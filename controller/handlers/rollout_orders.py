@@ -44,7 +44,7 @@ def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) ->
         text = f"there is no rollout {request.name}: see `klamm rollout list`"
         raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
     if request.order is RolloutOrder.REMOVE:
-        return (yield from _remove(rollout))
+        return (yield from _remove(context, rollout))
     _require_possible(rollout, request.order)
     yield from _set(context, rollout, request.changes)
     if request.without_dead:
@@ -55,9 +55,13 @@ def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) ->
     return ChangeRolloutResponse(described(context, rollout))
 
 
-def _remove(rollout: Rollout) -> Rounds[ChangeRolloutResponse]:
+def _remove(context: ControllerContext, rollout: Rollout) -> Rounds[ChangeRolloutResponse]:
     if not rollout.state.is_over:
         text = f"rollout {rollout.name} is not over but {rollout.state}: abort it first"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    if rollout.stored.throttled and not (yield from rollout_throttles.restore(context)):
+        # Nothing else remembers them.
+        text = f"rollout {rollout.name} has left rates of brokers that cannot be restored now: see the controller's log"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     yield from remove(rollout.name)
     return ChangeRolloutResponse()

@@ -330,6 +330,19 @@ async def test_rates_that_cannot_be_restored_are_restored_once_they_can_be(opera
     assert alarms(operator.bench.context, RolloutLook()) == []
 
 
+async def test_a_rollout_that_has_left_rates_is_not_removed_before_they_are_restored(operator: Operator) -> None:
+    await operator.start(4, into=2, throttle=1_000)
+    tree, path = operator.bench.seen.zookeeper.tree, paths.broker_config(3)
+    tree.allow(path, Access.NONE)
+    await operator.finish()
+    with pytest.raises(ApiError, match="has left rates of brokers that cannot be restored now"):
+        await operator.order(RolloutOrder.REMOVE)
+    tree.allow(path, Access.ALL)
+    await operator.order(RolloutOrder.REMOVE)
+    assert operator.bench.context.rollouts.by_name == {}
+    assert await settings(operator.bench, path) == {}
+
+
 async def rate_of(operator: Operator) -> int:
     """Return the rate of a broker that receives replicas, which is also the one that the rollout tells."""
     found = await settings(operator.bench, paths.broker_config(3))
