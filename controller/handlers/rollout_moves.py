@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from controller.handlers import reassignments, rollout_brakes, rollout_throttles
@@ -16,7 +17,7 @@ from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.backlog import WIDTH
-from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose
+from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
 from controller.rollout.judging import Course, Judgement, judge
 from controller.rollout.moves import Move
 from controller.rollout.states import MoveState
@@ -70,17 +71,25 @@ def _is_gone(context: ControllerContext, part: Part, number: int) -> bool:
 
 
 def _candidates(context: ControllerContext, rollout: Rollout) -> Places:
-    limits, into = rollout.stored.settings, _into(rollout)
+    limits, into = limits_of(rollout.stored.settings), _into(rollout)
+    flying = [part.moves[number] for part, number in rollout.flying]
+    is_stuck = passed_over(flying, limits, partial(_leader, context), lambda broker: broker not in context.brokers)
 
     def is_open(broker: int) -> bool:
         return into[broker] < limits.into and (broker < 0 or broker in context.brokers)
 
     found: Places = {}
     for part in rollout.parts.values():
-        found.update((part.moves[number], (part, number)) for number in part.backlog.candidates(is_open))
+        found.update((part.moves[number], (part, number)) for number in part.backlog.candidates(is_open, is_stuck))
         if len(found) >= WIDTH:
             break
     return found
+
+
+def _leader(context: ControllerContext, move: Move) -> int | None:
+    """Return the leader of a move's partition; None if it has never had one, or is gone."""
+    led = context.leadership.get(move.tp)
+    return None if led is None else led.leader
 
 
 def _into(rollout: Rollout) -> Counter[int]:

@@ -134,15 +134,37 @@ class Backlog:
         """Put back a move that had been taken out."""
         self._lanes[_lane_of(self.moves[number])].put_back(number)
 
-    def candidates(self, is_open: Callable[[int], bool] = lambda _: True, width: int = WIDTH) -> list[int]:
+    def candidates(
+        self,
+        is_open: Callable[[int], bool] = lambda _: True,
+        is_stuck: Callable[[Move], bool] = lambda _: False,
+        width: int = WIDTH,
+    ) -> list[int]:
         """Return the moves that may begin next: urgent ones first, then by their order in the plan.
 
         Of a lane to whose broker nothing can begin, the first one is still there, so that what it waits for is known.
+        So is the first one of a lane that is stuck for another reason; those behind it that are, too, are passed over.
         """
         depth = max(width // max(len(self._lanes), 1), LEAST)
         urgent = list(islice(self._urgent, width))
-        lanes = [islice(lane.waiting(), depth if is_open(broker) else 1) for broker, lane in self._lanes.items()]
+        lanes = [
+            self._first_of(lane, depth, is_stuck) if is_open(broker) else islice(lane.waiting(), 1)
+            for broker, lane in self._lanes.items()
+        ]
         return [*urgent, *(number for number in heapq.merge(*lanes) if number not in self._urgent)]
+
+    def _first_of(self, lane: Lane, count: int, is_stuck: Callable[[Move], bool]) -> list[int]:
+        """Return the first moves of a lane that are not stuck, and the first one that is."""
+        able: list[int] = []
+        stuck: list[int] = []
+        for number in lane.waiting():
+            if not is_stuck(self.moves[number]):
+                able.append(number)
+            elif not stuck:
+                stuck.append(number)
+            if len(able) == count:
+                break
+        return sorted([*able, *stuck])
 
 
 def _lane_of(move: Move) -> int:

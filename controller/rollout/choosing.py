@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -116,6 +116,27 @@ def choose(candidates: Iterable[Move], in_flight: Collection[InFlight], limits: 
             load.keep_turn(move, wait)
             is_turn_kept = True
     return Choice(tuple(begin), waits)
+
+
+def passed_over(
+    flying: Iterable[Move], limits: Limits, leader_of: Callable[[Move], int | None], is_dead: Callable[[int], bool]
+) -> Callable[[Move], bool]:
+    """Return a function that tells which moves cannot begin, whatever else is chosen, so that others are looked at.
+
+    They go to a dead broker, or their leader is gone or sends as much as it may. `leader_of` returns None where it is
+    not known whether there is a leader.
+    """
+    sent = Counter(map(leader_of, (move for move in flying if move.adding)))
+
+    def is_passed_over(move: Move) -> bool:
+        if any(map(is_dead, move.after)):
+            return True
+        leader = leader_of(move)
+        if leader is None or not move.adding:
+            return False
+        return leader == NO_LEADER or sent[leader] >= limits.out_of
+
+    return is_passed_over
 
 
 def _is_stuck(wait: Wait, in_flight: Iterable[InFlight], standing: Standing) -> bool:

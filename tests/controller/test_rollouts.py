@@ -19,6 +19,7 @@ from controller.node.alarms import alarms, first_alarms
 from controller.observation.event_log import EventLog
 from controller.progress.tracker import Moves
 from controller.rollout.adapting import FIRST
+from controller.rollout.backlog import Backlog
 from tests.controller.conftest import Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -277,6 +278,19 @@ async def test_a_move_to_a_dead_broker_waits_and_so_does_the_rollout(operator: O
     await operator.bench.handle(RolloutLook())
     await operator.finish()
     assert (await operator.describe()).counts == (("done", 20),)
+
+
+async def test_any_number_of_moves_to_a_dead_broker_hold_up_no_others(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *functions, _ = Backlog.candidates.__defaults__ or ()
+    monkeypatch.setattr(Backlog.candidates, "__defaults__", (*functions, 5))
+    await operator.bench.kill(5)
+    moves = [RolloutMove("orders", number, (3, 5) if number < 10 else TARGET) for number in range(20)]
+    await operator.upload(*moves)
+    await operator.bench.ask(StartRolloutRequest("monday", "digest", 20), StartRolloutResponse)
+    assert operator.in_flight() == [10, 11, 12, 13, 14]
+    assert (await operator.describe()).waits[0] == ("broker 5 is not alive", 1)
 
 
 async def test_rollouts_wait_for_each_other(operator: Operator) -> None:

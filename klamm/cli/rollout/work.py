@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field
 
 from controller.rollout.backlog import Backlog
-from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose
+from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
 from controller.rollout.moves import Move
 from controller.rollout.states import Direction
 from controller.rollout.waiting import Wait
@@ -90,7 +90,8 @@ class Work:
         """Return the moves that begin next."""
         flying = [InFlight(one.move, now - one.since > STALLED_SECONDS) for one in self._flying.values()]
         full = {broker for broker in _receivers(self.in_flight) if _received(self.in_flight, broker) >= limits.into}
-        numbers = self._backlog.candidates(lambda broker: broker not in full)
+        is_stuck = passed_over(self.in_flight, limits, standing.leader, lambda broker: broker in standing.dead)
+        numbers = self._backlog.candidates(lambda broker: broker not in full, is_stuck)
         choice = choose([self.moves[number] for number in numbers], flying, limits, standing)
         self.waits = choice.waits
         return choice
