@@ -110,8 +110,8 @@ def _take_out_moved(context: ControllerContext, rollout: Rollout, part: Part) ->
     """Take out the moves of partitions that administrators have moved before the part was read."""
     if not rollout.by_hand:
         return
-    due = part.in_states({part.direction.pending, part.direction.in_flight})
-    moved = [number for number in due if part.moves[number].tp in rollout.by_hand]
+    of_use = part.in_states({part.direction.pending, part.direction.in_flight, MoveState.DONE})
+    moved = [number for number in of_use if part.moves[number].tp in rollout.by_hand]
     changes = {part.first: dict.fromkeys(moved, (MoveState.OVERRIDDEN, BY_HAND))}
     # The controller before this one may have begun them: an administrator moved them elsewhere during the failover.
     yield from _lift(context, rollout, changes)

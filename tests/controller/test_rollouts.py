@@ -227,6 +227,14 @@ async def test_undo_leaves_alone_what_was_moved_away_by_hand_and_back(operator: 
     assert await operator.bench.read_assignment(tp) == ReplicaAssignment(TARGET)
 
 
+async def test_a_finished_move_that_is_made_again_by_hand_during_a_failover_is_overridden(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    await operator.catch_up(0)
+    await operator.bench.request_moves({TopicPartition("orders", 0): (5, 6)})
+    await operator.fail_over()
+    assert (await operator.states())[0] == "overridden: an administrator has moved it"
+
+
 async def test_moves_by_hand_of_partitions_that_are_not_in_the_plan_are_forgotten(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
