@@ -7,7 +7,8 @@ whose settings changed. The settings themselves are read when the notification i
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from transport.dynamic_configs import (
     parse_replicas,
     render_replicas,
 )
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, Fault
 from transport.kafka.topic_settings import topic_settings_fault
 from transport.log import get_logger
 from transport.messages import (
@@ -56,6 +57,11 @@ _NOTICE: Final = "config_change_"
 _NUMBERED: Final = re.compile(rf"{_NOTICE}([0-9]{{10}})")
 NEXT_NOTICE: Final = Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}", sequence=True)
 """A notification without data, with the next name of the sequence."""
+
+Alteration = Callable[[dict[str, str]], Fault | None]
+"""Changes the settings that it is given, or returns why they are to stay as they are."""
+
+_UNWRITABLE: Final = ErrorCode.OPERATION_NOT_ATTEMPTED, "the settings cannot be written: see the controller's log"
 
 
 # --- processing notifications -----------------------------------------------------------------------------------
@@ -93,8 +99,7 @@ def _changed_topics(context: ControllerContext, new: Sequence[str]) -> Rounds[li
     changed = dict.fromkeys(_changed_path(path, znode) for path, znode in zip(entries, znodes, strict=True))
     if None in changed or paths.broker_config(None) in changed:
         return list(context.topics)
-    parent = paths.topic_config("")
-    topics = [path.removeprefix(parent) for path in changed if path is not None and path.startswith(parent)]
+    topics = [_topic_at(path) for path in changed if path is not None]
     return [name for name in topics if name in context.topics]
 
 
@@ -139,78 +144,36 @@ def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:
 def alter_configs(
     context: ControllerContext, resources: Sequence[AlterConfigsResource]
 ) -> Rounds[IncrementalAlterConfigsResponse]:
-    """Write the new settings of each resource in one multi with their notification, or refuse them (KIP-339)."""
-    outcomes = {item.resource: _fault(context, item, resources) for item in resources}
-    is_refused = False
-
-    def write(pending: list[AlterConfigsResource]) -> Rounds[list[AlterConfigsResource]]:
-        nonlocal is_refused
-        notices = (yield from unused_notices(len(pending))) if is_refused else [NEXT_NOTICE] * len(pending)
-        is_refused = True
-        znodes = yield from read(config_path(item.resource) for item in pending)
-        steps: dict[ConfigResource, Step] = {}
-        for item, znode, notice in zip(pending, znodes, notices, strict=True):
-            step = _step(context, item, znode, notice)
-            if isinstance(step, Step):
-                steps[item.resource] = step
-            else:
-                outcomes[item.resource] = step
-        outcome = yield from attempt("configs", list(steps.values()))
-        refused = outcome.refused
-        outcomes.update((r, _unwritable(r)) for r, step in steps.items() if step in outcome.rejected)
-        yield from _forget_topics_that_are_gone(refused, steps, outcomes)
-        return [i for i in pending if steps.get(i.resource) in refused and outcomes[i.resource] is None]
-
-    yield from until_none_is_left("configs", [item for item in resources if outcomes[item.resource] is None], write)
+    """Write the new settings of each resource, or refuse them (KIP-339)."""
+    faults = {item.resource: _fault(context, item, resources) for item in resources}
+    sound = {config_path(item.resource): item for item in resources if faults[item.resource] is None}
+    alterations = {path: partial(_alter_all, item) for path, item in sound.items()}
+    refused = yield from write_settings(context, "configs", alterations)
+    faults |= {sound[path].resource: fault for path, fault in refused.items()}
     return IncrementalAlterConfigsResponse(
-        tuple(outcome or ResourceError(resource) for resource, outcome in outcomes.items())
+        tuple(ResourceError(resource, *fault or ()) for resource, fault in faults.items())
     )
-
-
-def unused_notices(count: int) -> Rounds[list[Create]]:
-    """Return notifications without data, with names after all that exist.
-
-    The next name of the sequence may exist: a copied tree has notifications, but its sequence begins again at 0.
-    """
-    names = yield from children(paths.CONFIG_CHANGES)
-    matches = filter(None, map(_NUMBERED.fullmatch, names))
-    first = max((int(match[1]) for match in matches), default=-1) + 1
-    return [Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}{number:010}") for number in range(first, first + count)]
-
-
-def _forget_topics_that_are_gone(
-    refused: Sequence[Step], steps: Mapping[ConfigResource, Step], outcomes: dict[ConfigResource, ResourceError | None]
-) -> Rounds[None]:
-    """Set the outcome of refused steps whose topic was deleted meanwhile, which the context does not know yet."""
-    of_topics = [r for r, step in steps.items() if step in refused and r.type is ConfigResourceType.TOPIC]
-    there = yield from existing(lambda resource: paths.topic(resource.name), of_topics)
-    outcomes.update((r, ResourceError(r, *unknown_topic(r.name))) for r in of_topics if r not in there)
-
-
-def _unwritable(resource: ConfigResource) -> ResourceError:
-    text = "the settings cannot be written: see the controller's log"
-    return ResourceError(resource, ErrorCode.OPERATION_NOT_ATTEMPTED, text)
 
 
 def _fault(
     context: ControllerContext, item: AlterConfigsResource, resources: Sequence[AlterConfigsResource]
-) -> ResourceError | None:
+) -> Fault | None:
     """Return why an alteration is invalid regardless of the current settings, None if it is valid."""
     resource = item.resource
     fault = resource_fault(context, resource)
     if fault is not None:
-        return ResourceError(resource, *fault)
+        return fault
     if sum(other.resource == resource for other in resources) > 1:
-        return ResourceError(resource, ErrorCode.INVALID_REQUEST, "a topic or broker may occur only once in a request")
+        return ErrorCode.INVALID_REQUEST, "a topic or broker may occur only once in a request"
     names = [config.name for config in item.configs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        return ResourceError(resource, ErrorCode.INVALID_CONFIG, f"{', '.join(twice)} may be altered once, not twice")
+        return ErrorCode.INVALID_CONFIG, f"{', '.join(twice)} may be altered once, not twice"
     try:
         for config in item.configs:
             _validate(resource, config)
     except InvalidSetting as invalid:
-        return ResourceError(resource, ErrorCode.INVALID_CONFIG, str(invalid))
+        return ErrorCode.INVALID_CONFIG, str(invalid)
     return None
 
 
@@ -223,6 +186,15 @@ def _validate(resource: ConfigResource, config: AlterableConfig) -> None:
         raise InvalidSetting(f"{config.name} is not a list: set it, do not append or subtract")
     if resource.type is ConfigResourceType.BROKER and resource.name and config.name in DEFAULT_ONLY:
         raise InvalidSetting(f"{config.name} is the same for all brokers: alter the default (--entity-default)")
+
+
+def _alter_all(item: AlterConfigsResource, settings: dict[str, str]) -> Fault | None:
+    try:
+        for config in item.configs:
+            _alter(settings, item.resource, config)
+    except InvalidSetting as invalid:
+        return ErrorCode.INVALID_CONFIG, str(invalid)
+    return None
 
 
 def _alter(settings: dict[str, str], resource: ConfigResource, config: AlterableConfig) -> None:
@@ -251,29 +223,80 @@ def _find(resource: ConfigResource, name: str) -> Setting:
     return MOVE_SETTINGS.get(name) or find(table, name)
 
 
+# --- writing settings -------------------------------------------------------------------------------------------
+
+
+def write_settings(
+    context: ControllerContext, name: str, alterations: Mapping[str, Alteration]
+) -> Rounds[dict[str, Fault]]:
+    """Alter the settings at each path, and write them in one multi with their notification, as the round `name`.
+
+    Return the faults of those that are left unchanged. Settings of a topic are written only while it exists.
+    """
+    faults: dict[str, Fault] = {}
+    is_refused = False
+
+    def write(pending: list[str]) -> Rounds[list[str]]:
+        nonlocal is_refused
+        notices = (yield from unused_notices(len(pending))) if is_refused else [NEXT_NOTICE] * len(pending)
+        is_refused = True
+        steps: dict[str, Step] = {}
+        for path, znode, notice in zip(pending, (yield from read(pending)), notices, strict=True):
+            step = _step(context, path, znode, alterations[path], notice)
+            if isinstance(step, Step):
+                steps[path] = step
+            else:
+                faults[path] = step
+        outcome = yield from attempt(name, list(steps.values()))
+        faults.update((path, _UNWRITABLE) for path, step in steps.items() if step in outcome.rejected)
+        refused = [path for path, step in steps.items() if step in outcome.refused]
+        # The context may not know yet that a topic is gone.
+        topics = {path: topic for path in refused if (topic := _topic_at(path))}
+        there = yield from existing(paths.topic, topics.values())
+        faults.update((path, unknown_topic(topic)) for path, topic in topics.items() if topic not in there)
+        return [path for path in refused if path not in faults]
+
+    yield from until_none_is_left(name, alterations, write)
+    return faults
+
+
+def _topic_at(path: str) -> str | None:
+    """Return the topic whose settings are at a path, None if they are not those of a topic."""
+    parent = paths.topic_config("")
+    return path.removeprefix(parent) if path.startswith(parent) else None
+
+
+def unused_notices(count: int) -> Rounds[list[Create]]:
+    """Return notifications without data, with names after all that exist.
+
+    The next name of the sequence may exist: a copied tree has notifications, but its sequence begins again at 0.
+    """
+    names = yield from children(paths.CONFIG_CHANGES)
+    matches = filter(None, map(_NUMBERED.fullmatch, names))
+    first = max((int(match[1]) for match in matches), default=-1) + 1
+    return [Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}{number:010}") for number in range(first, first + count)]
+
+
 def _step(
-    context: ControllerContext, item: AlterConfigsResource, znode: Znode | None, notice: Create
-) -> Step | ResourceError:
-    path = config_path(item.resource)
+    context: ControllerContext, path: str, znode: Znode | None, alter: Alteration, notice: Create
+) -> Step | Fault:
     try:
-        settings = {} if znode is None else formats.decode_config(path, znode.data)
-    except formats.UndecodableZnode as fault:
-        return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, f"{fault}: repair or delete it first")
-    try:
-        for config in item.configs:
-            _alter(settings, item.resource, config)
-    except InvalidSetting as invalid:
-        return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, str(invalid))
+        before = {} if znode is None else formats.decode_config(path, znode.data)
+    except formats.UndecodableZnode as damage:
+        return ErrorCode.INVALID_CONFIG, f"{damage}: repair or delete it first"
+    settings = dict(before)
+    if (fault := alter(settings)) is not None:
+        return fault
     data = formats.encode_config(settings)
-    write = write_over(znode, path, data)
     entity = path.removeprefix("/config/")
     told = replace(notice, data=formats.encode_config_change(entity))
-    is_topic = item.resource.type is ConfigResourceType.TOPIC
-    exists: tuple[Op, ...] = (Check(paths.topic(item.resource.name), ANY_VERSION),) if is_topic else ()
-    if (outgrown := _room_fault(context, data, [*exists, write, told])) is not None:
-        return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, outgrown)
-    log.info("settings altered", entity=entity, changed=sorted(config.name for config in item.configs))
-    return Step(writes=(*exists, write, told))
+    topic = _topic_at(path)
+    exists = () if topic is None else (Check(paths.topic(topic), ANY_VERSION),)
+    writes = (*exists, write_over(znode, path, data), told)
+    if (outgrown := _room_fault(context, data, writes)) is not None:
+        return ErrorCode.INVALID_CONFIG, outgrown
+    log.info("settings altered", entity=entity, changed=sorted(dict(before.items() ^ settings.items())))
+    return Step(writes=writes)
 
 
 def _room_fault(context: ControllerContext, settings: bytes, together: Sequence[Op]) -> str | None:

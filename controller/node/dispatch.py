@@ -176,7 +176,7 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
 
 OF_KAFKAS_CLIENTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     UpdateFeaturesRequest: lambda _context, _request, _host: immediately(UpdateFeaturesResponse()),
-    AlterScramUsersRequest: lambda _context, request, _host: scram_users.alter_users(request.users),
+    AlterScramUsersRequest: _taking(scram_users.alter_users, "users"),
 }
 """The requests that only Kafka's clients have, answered in the same way."""
 
