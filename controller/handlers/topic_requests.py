@@ -14,7 +14,7 @@ from controller.model.facts import TopicWritten
 from controller.model.faults import unknown_topic
 from controller.model.placement import Start, Unplaceable, next_start, place_replicas
 from controller.model.rounds import Rounds, Step, attempt, existing, until_none_is_left
-from transport.errors import ErrorCode
+from transport.errors import ApiError, ErrorCode, Fault
 from transport.messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -31,15 +31,6 @@ from transport.store.protocol import Create, Set
 Assignments = Mapping[int, ReplicaAssignment]
 
 
-class Refused(Exception):
-    """The request for one topic cannot be carried out."""
-
-    def __init__(self, error: ErrorCode, text: str) -> None:
-        super().__init__(text)
-        self.error = error
-        self.text = text
-
-
 # --- creation ---------------------------------------------------------------------------------------------------
 
 
@@ -53,31 +44,27 @@ def create_topics(
     topics = request.topics
     marked = yield from _marked(topic.name for topic in topics)
     names = _Names(context, topics)
-    results: dict[int, TopicError] = {}
-    creations: dict[int, Create] = {}
-    for number, (topic, topic_id, start) in enumerate(zip(topics, new_ids, starts, strict=False)):
+    faults: dict[str, Fault] = {}
+    creations: dict[str, Create] = {}
+    for topic, topic_id, start in zip(topics, new_ids, starts, strict=False):
         try:
             names.check(topic.name, marked)
             _require_valid(new_topic_fault(context, topic.configs))
             znode = formats.TopicZnode(_placed(context, topic, start), topic_id)
             create = Create(paths.topic(topic.name), _encode(context, znode))
             _require_valid(new_topic_room_fault(context, topic.name, topic.configs, create))
-            creations[number] = create
+            creations[topic.name] = create
             # The names of one request must be distinct in metrics, too.
             names.take(topic.name)
-        except Refused as refusal:
-            results[number] = TopicError(topic.name, refusal.error, refusal.text)
-    if request.validate_only:
-        return CreateTopicsResponse(tuple(results.get(n, TopicError(topic.name)) for n, topic in enumerate(topics)))
-    configs = yield from new_topic_writes({topics[number].name: topics[number].configs for number in creations})
-    steps = {n: Step(writes=(configs[topics[n].name], create)) for n, create in creations.items()}
-    outcome = yield from attempt("topics", list(steps.values()))
-    for number, step in steps.items():
-        name = topics[number].name
-        results[number] = _exists(name) if step in outcome.refused else TopicError(name)
-        if step in outcome.rejected:
-            results[number] = _unwritable(name)
-    return CreateTopicsResponse(tuple(result for _, result in sorted(results.items())))
+        except ApiError as refusal:
+            faults[topic.name] = refusal.code, refusal.message
+    if not request.validate_only:
+        configs = yield from new_topic_writes({each.name: each.configs for each in topics if each.name in creations})
+        steps = {name: Step(writes=(configs[name], create)) for name, create in creations.items()}
+        outcome = yield from attempt("topics", list(steps.values()))
+        faults.update((name, _exists(name)) for name, step in steps.items() if step in outcome.refused)
+        faults.update((name, _unwritable(name)) for name, step in steps.items() if step in outcome.rejected)
+    return CreateTopicsResponse(tuple(TopicError(topic.name, *faults.get(topic.name, ())) for topic in topics))
 
 
 def _marked(names: Iterable[str]) -> Rounds[frozenset[str]]:
@@ -101,42 +88,41 @@ class _Names:
             self._alike[_metric_name(name)].append(name)
 
     def check(self, name: str, marked: frozenset[str]) -> None:
-        """Raise Refused if a new topic cannot have this name: illegal, taken, or not distinct in metrics."""
+        """Raise ApiError if a new topic cannot have this name: illegal, taken, or not distinct in metrics."""
         if not is_topic_name(name):
             text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         _check_once(self._asked, name)
         if name in marked:
             text = f"topic {name} is being deleted: wait until it is gone"
-            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, text)
+            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, text)
         if name in self._known:
-            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, _exists(name).message)
+            raise ApiError(*_exists(name))
         if alike := self._alike.get(_metric_name(name)):
             text = f"topic {name} would be taken for {', '.join(alike)} in metrics, where '.' and '_' are the same"
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
 def _require_valid(config_fault: str | None) -> None:
     if config_fault is not None:
-        raise Refused(ErrorCode.INVALID_CONFIG, config_fault)
+        raise ApiError(ErrorCode.INVALID_CONFIG, config_fault)
 
 
 def _check_once(asked: Mapping[str, int], name: str) -> None:
     if asked[name] > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"topic {name} is asked for more than once")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"topic {name} is asked for more than once")
 
 
 def _metric_name(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _exists(name: str) -> TopicError:
-    return TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+def _exists(name: str) -> Fault:
+    return ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists"
 
 
-def _unwritable(name: str) -> TopicError:
-    text = f"the znodes of topic {name} cannot be written: see the controller's log"
-    return TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, text)
+def _unwritable(name: str) -> Fault:
+    return ErrorCode.OPERATION_NOT_ATTEMPTED, f"the znodes of topic {name} cannot be written: see the controller's log"
 
 
 def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assignments:
@@ -144,30 +130,31 @@ def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assign
     live = context.able_brokers()
     if not live:
         text = "no broker is alive: start one with `klamm broker run --id 1`"
-        raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, text)
+        raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
     if topic.assignments:
-        assignments = dict(enumerate(topic.assignments))
-        _check_assignments(context, assignments, len(topic.assignments[0]))
-        return {number: ReplicaAssignment(replicas) for number, replicas in assignments.items()}
+        return _as_asked(context, topic.assignments, 0, len(topic.assignments[0]))
     if topic.partitions < 1:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, "a topic needs at least 1 partition")
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "a topic needs at least 1 partition")
     factor = topic.replication_factor
     if not 1 <= factor <= len(live):
         text = f"replication factor {factor} is not between 1 and the {len(live)} live brokers"
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
     return _dealt(context, range(topic.partitions), factor, start)
 
 
-def _check_assignments(context: ControllerContext, assignments: Mapping[int, Sequence[int]], factor: int) -> None:
+def _as_asked(
+    context: ControllerContext, assignments: Sequence[tuple[int, ...]], first: int, factor: int
+) -> Assignments:
+    """Return assignments as requested, by number from `first` on; each has `factor` live brokers."""
     live = context.able_brokers()
-    for number, replicas in assignments.items():
-        dead = [r for r in replicas if r not in live]
+    for number, replicas in enumerate(assignments, first):
+        text = f"replicas {list(replicas)} of partition {number}"
         if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != factor:
-            text = f"replicas {list(replicas)} of partition {number}: name distinct brokers, {factor} as for the others"
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        if dead:
-            text = f"replicas {list(replicas)} of partition {number}: brokers {dead} are not alive"
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+            cure = f"name distinct brokers, {factor} as for the others"
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{text}: {cure}")
+        if dead := [r for r in replicas if r not in live]:
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{text}: brokers {dead} are not alive")
+    return {number: ReplicaAssignment(replicas) for number, replicas in enumerate(assignments, first)}
 
 
 def _dealt(context: ControllerContext, partitions: range, factor: int, start: Start) -> Assignments:
@@ -177,7 +164,7 @@ def _dealt(context: ControllerContext, partitions: range, factor: int, start: St
     try:
         placed = place_replicas(_racks(context), partitions, factor, start)
     except Unplaceable as fault:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(fault)) from fault
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(fault)) from fault
     return {number: ReplicaAssignment(replicas) for number, replicas in placed.items()}
 
 
@@ -195,7 +182,7 @@ def _encode(context: ControllerContext, znode: formats.TopicZnode) -> bytes:
 def _check_size(context: ControllerContext, partitions: int, size: int) -> None:
     if size > context.config.request_limits.new_topic:
         text = f"{partitions} partitions are too many for one topic: their assignment must fit a znode"
-        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
 
 
 # --- growth -----------------------------------------------------------------------------------------------------
@@ -206,7 +193,7 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
     topics = request.topics
     marked = yield from _marked(topic.name for topic in topics)
     asked = Counter(topic.name for topic in topics)
-    results: dict[str, TopicError] = {}
+    faults: dict[str, Fault] = {}
 
     def grow(pending: list[NewPartitions]) -> Rounds[list[NewPartitions]]:
         steps = {}
@@ -214,13 +201,13 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
             try:
                 _check_once(asked, topic.name)
                 steps[topic.name] = _growth(context, topic, marked)
-            except Refused as refusal:
-                results[topic.name] = TopicError(topic.name, refusal.error, refusal.text)
+            except ApiError as refusal:
+                faults[topic.name] = refusal.code, refusal.message
         if request.validate_only:
             return []
         outcome = yield from attempt("grow", list(steps.values()))
         missed = (*outcome.refused, *outcome.rejected)
-        results.update((name, _unwritable(name)) for name, step in steps.items() if step in outcome.rejected)
+        faults.update((name, _unwritable(name)) for name, step in steps.items() if step in outcome.rejected)
         grown = [tp for step in steps.values() if step not in missed for tp in step.subjects]
         yield from start_partitions(context, grown)
         left = [topic for topic in pending if steps.get(topic.name) in outcome.refused]
@@ -229,11 +216,11 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
         for topic in left:
             if topic.name not in there:
                 text = f"topic {topic.name} is gone, or its znode cannot be decoded: see the controller's log"
-                results[topic.name] = TopicError(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+                faults[topic.name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text
         return [topic for topic in left if topic.name in there]
 
     yield from until_none_is_left("grow", topics, grow)
-    return CreatePartitionsResponse(tuple(results.get(topic.name, TopicError(topic.name)) for topic in topics))
+    return CreatePartitionsResponse(tuple(TopicError(topic.name, *faults.get(topic.name, ())) for topic in topics))
 
 
 def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[str]) -> Step:
@@ -241,14 +228,14 @@ def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[
     name = topic.name
     known = context.topics.get(name)
     if known is None or not known.znode.partitions:
-        raise Refused(*unknown_topic(name))
+        raise ApiError(*unknown_topic(name))
     if name in marked or name in context.deletions:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name} is being deleted")
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name} is being deleted")
     partitions = known.znode.partitions
     moving = [number for number, assignment in partitions.items() if assignment.is_being_reassigned]
     if moving:
         text = f"partitions {moving[:5]} of topic {name} are being reassigned: wait until they are, or cancel that"
-        raise Refused(ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
+        raise ApiError(ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
     added = _added(context, topic, partitions)
     znode = evolve(known.znode, partitions={**partitions, **added})
     write = Set(paths.topic(name), _encode(context, znode), known.version)
@@ -263,17 +250,15 @@ def _added(context: ControllerContext, topic: NewPartitions, partitions: Assignm
     if more <= 0:
         now = f"{len(partitions)} partition{'' if len(partitions) == 1 else 's'}"
         text = f"topic {topic.name} has {now}: ask for more than that, not for {topic.count}"
-        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
     if first != len(partitions):
         text = f"the partitions of topic {topic.name} have gaps: its znode must be repaired first"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
     replicas = partitions[0].replicas
     if not topic.assignments:
         start = next_start(_racks(context), replicas)
         return _dealt(context, range(first, topic.count), len(replicas), start)
     if len(topic.assignments) != more:
         text = f"give replicas for each partition that is to be added: for {more}, not for {len(topic.assignments)}"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    assignments = dict(enumerate(topic.assignments, first))
-    _check_assignments(context, assignments, len(replicas))
-    return {number: ReplicaAssignment(replicas) for number, replicas in assignments.items()}
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+    return _as_asked(context, topic.assignments, first, len(replicas))
