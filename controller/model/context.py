@@ -26,13 +26,7 @@ from controller.model.rollouts import Rollouts
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.model.topic_ids import TopicIds
 from transport.messages import BrokerEndpoint, PartitionState
-from transport.metadata import (
-    BrokerRegistration,
-    LeaderAndIsr,
-    ReplicaAssignment,
-    Stray,
-    TopicPartition,
-)
+from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, Stray, TopicPartition
 
 
 @define
@@ -163,6 +157,11 @@ class ControllerContext:
         able = tuple([r for r in replicas if r in self.brokers and r not in self.shutting_down])
         return tuple(r for r in able if self.is_served(tp, r)) if self.on_offline_dirs or self.waiting else able
 
+    def offline(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
+        """Return those of a partition's `replicas` that are not online, in order."""
+        online = self.online(tp, replicas)
+        return tuple([r for r in replicas if r not in online])
+
     def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
         return self.partition_phases.those_in(phases)
@@ -181,10 +180,8 @@ class ControllerContext:
         Raises KeyError if the partition has no leadership yet and none is given.
         """
         assignment = self.assignment(tp)
-        leadership = leadership or self.leadership[tp]
-        online = self.online(tp, assignment.replicas)
-        offline = tuple(r for r in assignment.replicas if r not in online) if online != assignment.replicas else ()
-        return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership, offline)
+        offline = self.offline(tp, assignment.replicas)
+        return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership or self.leadership[tp], offline)
 
     # --- the only mutator ---------------------------------------------------------------------------------------
 
@@ -201,10 +198,14 @@ class ControllerContext:
                 self._partitions_found(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
                 self._broker_changed(fact)
-            case facts.TopicWritten() | facts.TopicClosed() | facts.TopicGone():
+            case (
+                facts.TopicWritten()
+                | facts.TopicClosed()
+                | facts.TopicGone()
+                | facts.DeletionStarted()
+                | facts.MinIsrRead()
+            ):
                 self._topic_changed(fact)
-            case facts.DeletionStarted() | facts.MinIsrRead() | facts.ReassignmentIdentified():
-                self._known_topic_changed(fact)
             case _:
                 self._rare_changed(fact)
 
@@ -235,42 +236,28 @@ class ControllerContext:
                 self.closed_topics[fact.name] = None
             case facts.TopicGone():
                 self._topic_gone(fact)
-
-    def _known_topic_changed(self, fact: facts.KnownTopicFact) -> None:
-        match fact:
             case facts.DeletionStarted():
                 self._deletion_started(fact.topic)
             case facts.MinIsrRead():
                 self.min_isrs[fact.topic] = fact.min_isr
-            case facts.ReassignmentIdentified() if fact.tp in self.reassigning:
-                self.reassigning[fact.tp] = fact.identity
 
-    def _rare_changed(
-        self,
-        fact: facts.ConfigChangesSeen
-        | facts.LogDirFact
-        | facts.StrayFact
-        | facts.KafkaFact
-        | RolloutFact
-        | RolloutsSettled,
-    ) -> None:
+    def _rare_changed(self, fact: facts.RareFact) -> None:
         match fact:
             case RolloutFact() | RolloutsSettled():
                 self.rollouts.take(fact)
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
-            case facts.LogDirOffline() | facts.LogDirOnline():
-                self._log_dir_changed(fact)
+            case facts.ReassignmentIdentified():
+                if fact.tp in self.reassigning:
+                    self.reassigning[fact.tp] = fact.identity
+            case facts.LogDirOffline():
+                self.on_offline_dirs[fact.replica] = None
+            case facts.LogDirOnline():
+                self.on_offline_dirs.pop(fact.replica, None)
             case facts.ReleaseSeen() | facts.ControllerRegistered() | facts.LeaderOvertaken():
                 self.kafka.take(fact)
             case _:
                 self._stray_changed(fact)
-
-    def _log_dir_changed(self, fact: facts.LogDirFact) -> None:
-        if isinstance(fact, facts.LogDirOffline):
-            self.on_offline_dirs[fact.replica] = None
-        else:
-            self.on_offline_dirs.pop(fact.replica, None)
 
     def _stray_changed(self, fact: facts.StrayFact) -> None:
         self._waiting = None

@@ -30,16 +30,11 @@ def describe_all(
         znode = topics[tp[0]] if topics else context.topics[tp[0]].znode
         assignment = znode.partitions[tp[1]]
         replicas = assignment.replicas
-        dead = _offline(context, tp, replicas) if alone and tp in alone else offline.get(replicas)
+        dead = context.offline(tp, replicas) if alone and tp in alone else offline.get(replicas)
         if dead is None:
-            dead = offline[replicas] = _offline(context, tp, replicas)
+            dead = offline[replicas] = context.offline(tp, replicas)
         states.append(PartitionState.of(tp, znode.topic_id or "", assignment, leadership, dead))
     return states
-
-
-def _offline(context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...]) -> tuple[int, ...]:
-    online = context.online(tp, replicas)
-    return tuple(r for r in replicas if r not in online)
 
 
 def describe_deletions(context: ControllerContext, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:

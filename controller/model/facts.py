@@ -228,24 +228,21 @@ class LeaderOvertaken:
 
 
 BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
-TopicFact = TopicWritten | TopicClosed | TopicGone
-KnownTopicFact = DeletionStarted | MinIsrRead | ReassignmentIdentified
+TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRead
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
-LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
-Fact = (
-    BrokerFact
-    | TopicFact
-    | KnownTopicFact
-    | ConfigChangesSeen
-    | PartitionFact
-    | LogDirFact
+RareFact = (
+    ConfigChangesSeen
+    | ReassignmentIdentified
+    | LogDirOffline
+    | LogDirOnline
     | StrayFact
     | KafkaFact
     | RolloutFact
     | RolloutsSettled
 )
+Fact = BrokerFact | TopicFact | PartitionFact | RareFact
 
 
 def leaderships_in(applied: Iterable[Fact]) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
