@@ -14,16 +14,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
-from controller.model.rounds import (
-    Publication,
-    Rounds,
-    Step,
-    TellLeaderships,
-    TellMetadata,
-    change,
-    children,
-    read,
-)
+from controller.model.rounds import Publication, Rounds, Step, TellLeaderships, TellMetadata, change, children, read
 from controller.model.state_machines import ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
@@ -130,13 +121,14 @@ def brokers_started(
         return
     ids = tuple(broker.id for broker in brokers)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
-    # A broker that only lost its session may have missed the deletion of a topic.
-    every_topic = yield from all_topics(context)
     states = dict(zip(context.leadership, _describe_led(context), strict=True))
-    everything = (*states.values(), *describe_deletions(context))
     here = context.partitions_on(ids)
     back = tuple(states[tp] for tp in here if tp in states)
-    yield from change("metadata", [Step(publications=_introductions(context, ids, back, everything, every_topic))])
+    # The others were told that these replicas are offline, and a replica may stay outside the ISR for long.
+    others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
+    news = TellMetadata(others, back, context.live_brokers())
+    everything = yield from _everything(context, ids, states.values())
+    yield from change("metadata", [Step(publications=(news, everything))])
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, ids)
     told = tuple(orders_of_all(context, back, ids, empty))
@@ -157,20 +149,15 @@ def _online(context: ControllerContext, ids: Sequence[int]) -> Iterator[Replicas
         yield ReplicasMoved.on(id_, begun, ReplicaPhase.ONLINE)
 
 
-def _introductions(
-    context: ControllerContext,
-    ids: tuple[int, ...],
-    back: tuple[PartitionState, ...],
-    everything: tuple[PartitionState, ...],
-    every_topic: tuple[tuple[str, str], ...],
-) -> tuple[TellMetadata, TellMetadata]:
-    """Return what the others and the brokers on `ids` are told; `back` are the partitions with replicas on `ids`.
+def _everything(
+    context: ControllerContext, ids: tuple[int, ...], states: Iterable[PartitionState]
+) -> Rounds[TellMetadata]:
+    """Return all metadata for brokers that may know none of it; `states` are those of all led partitions.
 
-    The others were told that these replicas are offline, and a replica may stay outside the ISR for long.
+    A broker that only lost its session may have missed the deletion of a topic.
     """
-    live = context.live_brokers()
-    others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
-    return TellMetadata(others, back, live), TellMetadata(ids, everything, live, every_topic)
+    every_topic = yield from all_topics(context)
+    return TellMetadata(ids, (*states, *describe_deletions(context)), context.live_brokers(), every_topic)
 
 
 def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
@@ -179,15 +166,12 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
     A broker of Kafka's is also told again what it leads and follows: it may have failed at that, or not have followed
     leaders that the lost metadata named first. What it knows already it ignores.
     """
-    broker = context.brokers.get(broker_id)
-    if broker is None or broker.epoch != broker_epoch:
+    if not context.is_registered(broker_id, broker_epoch):
         return
     log.info("sending a broker its orders again", broker=broker_id)
-    every_topic = yield from all_topics(context)
     states = _describe_led(context)
-    everything = (*states, *describe_deletions(context))
-    told = TellMetadata((broker_id,), everything, context.live_brokers(), every_topic)
-    yield from change("metadata", [Step(publications=(told,))])
+    everything = yield from _everything(context, (broker_id,), states)
+    yield from change("metadata", [Step(publications=(everything,))])
     if context.config.kafka:
         held = [state for state in states if broker_id in state.replicas]
         again = tuple(orders_of_all(context, held, [broker_id], ()))
@@ -201,9 +185,8 @@ def resend_deletions(
 
     It keeps a partition until it hears of the deletion, and the deletion may be over.
     """
-    broker = context.brokers.get(broker_id)
     left = tuple(state for state in gone if state.tp not in context.leadership)
-    if broker is not None and broker.epoch == broker_epoch and left:
+    if left and context.is_registered(broker_id, broker_epoch):
         yield from change("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
 
 

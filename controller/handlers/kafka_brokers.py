@@ -21,8 +21,7 @@ log = get_logger(__name__)
 
 def release_seen(context: ControllerContext, broker_id: int, broker_epoch: int, release: Release) -> Rounds[None]:
     """Take what a connection has shown of a broker's release, unless the broker has registered again since."""
-    broker = context.brokers.get(broker_id)
-    if broker is None or broker.epoch != broker_epoch or context.kafka.releases.get(broker_id) == release:
+    if not context.is_registered(broker_id, broker_epoch) or context.kafka.releases.get(broker_id) == release:
         return
     if release.protocol is None and context.config.protocol is None:
         text = "a broker does not tell its protocol: let the controller describe the cluster's configs, or set it here"

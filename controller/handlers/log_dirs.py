@@ -49,8 +49,8 @@ def leader_and_isr_answered(
     `outcomes` says by topic id and partition whether the replica is usable. `epochs` are the broker epoch and the
     controller epoch of the answers; answers of another incarnation or to another controllership are ignored.
     """
-    broker = context.brokers.get(broker_id)
-    if broker is None or (broker.epoch, context.epoch) != epochs:
+    broker_epoch, controller_epoch = epochs
+    if controller_epoch != context.epoch or not context.is_registered(broker_id, broker_epoch):
         return
     # Meanwhile a replica may have left the broker, or its topic may be a new one of the same name. The replicas of a
     # topic that is being deleted do not come back online.

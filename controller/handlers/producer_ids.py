@@ -35,9 +35,7 @@ def allocate_producer_ids(
         ids = range(last.stop, last.stop + BLOCK)
         if ids.stop > LONG_MAX:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "all ids for producers have been given away")
-        data = encode_producer_ids(broker_id, ids)
-        path = paths.PRODUCER_IDS
-        write = write_over(znode, path, data)
+        write = write_over(znode, paths.PRODUCER_IDS, encode_producer_ids(broker_id, ids))
         refused = yield from change("producer ids", [Step(writes=(write,))])
         given[:] = [] if refused else [ids]
         return pending if refused else []
@@ -48,10 +46,9 @@ def allocate_producer_ids(
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
-    broker = context.brokers.get(broker_id)
-    if broker is None:
+    if broker_id not in context.brokers:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
-    if broker.epoch != broker_epoch:
+    if not context.is_registered(broker_id, broker_epoch):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered under another epoch")
 
 

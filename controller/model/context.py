@@ -135,6 +135,10 @@ class ControllerContext:
         """Return the number of replicas assigned to each broker, alive or not, except of topics being deleted."""
         return self._held.sizes()
 
+    def is_registered(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether a broker is registered under exactly this epoch."""
+        return broker_id in self.brokers and self.brokers[broker_id].epoch == broker_epoch
+
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
         """Return whether a replica can lead: it can follow, and its broker is not shutting down."""
         return broker_id not in self.shutting_down and self.is_served(tp, broker_id)
