@@ -14,10 +14,10 @@ adopts no state. Those of 2.7 to 3.1, which have AlterPartition in version 0 onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from controller.handlers.leadership import steps_of, write_leadership
+from controller.handlers.leadership import write_choices
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import LeaderOvertaken
@@ -49,12 +49,11 @@ def thaw(
     Replicas that are not online are not told: their fetches are then refused, and their leader proposes them no more.
     """
 
-    def decide(pending: Sequence[TopicPartition]) -> Sequence[Step]:
-        led = [tp for tp in pending if context.leadership[tp].leader == broker_id]
-        return _raised(context, led)
+    def choose(tp: TopicPartition) -> Choice | None:
+        return _next_epoch(context, tp) if context.leadership[tp].leader == broker_id else None
 
     if before:
-        yield from write_leadership(context, "thaw", list(_frozen(context, broker_id, before, errors)), decide)
+        yield from write_choices(context, "thaw", list(_frozen(context, broker_id, before, errors)), choose)
         overtaken = _overtaken(context, broker_id, errors)
         yield from change("overtaken", [Step(facts=tuple(overtaken))] if overtaken else [])
 
@@ -98,17 +97,15 @@ def _overtaken(
 def thaw_overtaken(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Rounds[None]:
     """Raise the epoch of a leader whose proposal was overtaken, unless its leadership has changed since."""
 
-    def decide(pending: Sequence[TopicPartition]) -> Sequence[Step]:
-        return _raised(context, [tp for tp in pending if context.leadership[tp] == leadership])
+    def choose(_tp: TopicPartition) -> Choice | None:
+        return _next_epoch(context, tp) if context.leadership[tp] == leadership else None
 
     if context.kafka.overtaken.get(tp) == leadership:
         yield from change("overtaken", [Step(facts=(LeaderOvertaken(tp, None),))])
-    yield from write_leadership(context, "thaw", [tp] if context.leadership.get(tp) == leadership else [], decide)
+    yield from write_choices(context, "thaw", [tp] if context.leadership.get(tp) == leadership else [], choose)
 
 
-def _raised(context: ControllerContext, tps: Sequence[TopicPartition]) -> Sequence[Step]:
-    """Return the steps that give partitions the next leader epoch, with the same leader and ISR."""
-    states = [context.leadership[tp] for tp in tps]
-    online = [context.online(tp, context.assignment(tp).replicas) for tp in tps]
-    choices = [Choice(state.leader, state.isr, told) for state, told in zip(states, online, strict=True)]
-    return steps_of(context, tps, choices)
+def _next_epoch(context: ControllerContext, tp: TopicPartition) -> Choice:
+    """Return the choice that gives a partition the next leader epoch, with the same leader and ISR."""
+    state = context.leadership[tp]
+    return Choice(state.leader, state.isr, context.online(tp, context.assignment(tp).replicas))

@@ -1,6 +1,6 @@
 """Leadership writes: first leaders, elections, ISR shrinks.
 
-Every change of an existing partition state goes through `write_leadership`. A write expects the version that the
+Every change of an existing partition state goes through `write_choices`. A write expects the version that the
 context holds, so a partition whose znode was changed concurrently is rejected, read and decided again, while all other
 partitions of the round are committed.
 """
@@ -48,34 +48,6 @@ log = get_logger(__name__)
 
 class ControllerMoved(Exception):
     """Another controller has been elected, so this one must stop acting."""
-
-
-Decide = Callable[[Sequence[TopicPartition]], Sequence[Step]]
-
-
-def write_leadership(
-    context: ControllerContext, name: str, tps: Iterable[TopicPartition], decide: Decide
-) -> Rounds[list[TopicPartition]]:
-    """Commit the decisions of `decide` as the round `name`, deciding again for partitions whose state had changed.
-
-    Return the partitions that were handled: one whose state is missing, or cannot be decoded or written, is left
-    unchanged. Raises ControllerMoved if a later controller wrote one of them.
-    """
-    tps = list(tps)
-    there = yield from read_again(context, tps)
-    set_aside = set(tps).difference(there) if len(there) < len(tps) else set()
-
-    def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        size = context.config.request_limits.operations
-        later = [partial(decide, pending[start : start + size]) for start in range(size, len(pending), size)]
-        outcome = yield from attempt(name, decide(pending[:size]), later)
-        stale = [tp for step in outcome.refused for tp in step.subjects]
-        left = yield from refresh(context, stale)
-        set_aside.update(set(stale) - set(left), (tp for step in outcome.rejected for tp in step.subjects))
-        return left
-
-    yield from until_none_is_left(name, there, write)
-    return [tp for tp in tps if tp not in set_aside]
 
 
 def read_again(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -267,9 +239,13 @@ def write_choices(
 ) -> Rounds[list[TopicPartition]]:
     """Put what `choose` returns for each partition into effect; one without a choice is left unchanged.
 
-    Partitions that are alike and of one kind get the same choice; see `decide_all`. Return those that were handled; see
-    `write_leadership`.
+    It is called once for all partitions that are alike and of one kind (see `decide_all`), and again for those whose
+    state had changed. Return the partitions that were handled: one whose state is missing, or cannot be decoded or
+    written, is left unchanged. Raises ControllerMoved if a later controller wrote one of them.
     """
+    tps = list(tps)
+    there = yield from read_again(context, tps)
+    set_aside = set(tps).difference(there) if len(there) < len(tps) else set()
     taken: dict[Hashable, elections.Choice | None] = {}
 
     def decide(pending: Sequence[TopicPartition]) -> LeadershipSteps:
@@ -277,9 +253,19 @@ def write_choices(
         for tp, choice in zip(pending, choices, strict=True):
             if choice is None or choice.is_unclean or choice.leader == NO_LEADER:
                 _log_election(context, tp, choice)
-        return steps_of(context, pending, choices)
+        return _steps_of(context, pending, choices)
 
-    return (yield from write_leadership(context, name, tps, decide))
+    def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
+        size = context.config.request_limits.operations
+        later = [partial(decide, pending[start : start + size]) for start in range(size, len(pending), size)]
+        outcome = yield from attempt(name, decide(pending[:size]), later)
+        stale = [tp for step in outcome.refused for tp in step.subjects]
+        left = yield from refresh(context, stale)
+        set_aside.update(set(stale) - set(left), (tp for step in outcome.rejected for tp in step.subjects))
+        return left
+
+    yield from until_none_is_left(name, there, write)
+    return [tp for tp in tps if tp not in set_aside]
 
 
 def _log_election(context: ControllerContext, tp: TopicPartition, choice: elections.Choice | None) -> None:
@@ -293,7 +279,7 @@ def _log_election(context: ControllerContext, tp: TopicPartition, choice: electi
         log.warning("no leader elected", partition=str(tp), replicas=replicas, online=online, isr=isr)
 
 
-def steps_of(
+def _steps_of(
     context: ControllerContext, tps: Sequence[TopicPartition], choices: Sequence[elections.Choice | None]
 ) -> LeadershipSteps:
     """Return the steps that put choices into effect; a partition without one is left unchanged."""
