@@ -26,21 +26,23 @@ def _replicas_fault(context: ControllerContext, item: ReassignablePartition, rep
     if not replicas:
         return "Empty replica list specified in partition reassignment."
     if len(set(replicas)) != len(replicas):
-        return f"Duplicate replica ids in partition reassignment replica list: {_buffer(replicas)}"
+        return f"Duplicate replica ids in partition reassignment replica list: {buffer(replicas)}"
     if min(replicas) < 0:
-        return f"Invalid broker id in replica list: {_buffer(replicas)}"
+        return f"Invalid broker id in replica list: {buffer(replicas)}"
     adding = reassign_to(context.assignment(item.tp), replicas).adding_replicas
     live = context.able_brokers()
     if set(adding) <= set(live):
         return None
     kind = "Set" if len(live) <= _LARGEST_PLAIN else "HashSet"
-    shown = f"Replica list: {_buffer(adding)}, live broker list: {kind}({_joined(live)})"
+    shown = f"Replica list: {buffer(adding)}, live broker list: {kind}({joined(live)})"
     return f"Replica assignment has brokers that are not alive. {shown}"
 
 
-def _buffer(numbers: Iterable[int]) -> str:
-    return f"ArrayBuffer({_joined(numbers)})"
+def buffer(numbers: Iterable[int]) -> str:
+    """Return numbers as Scala writes a list of them."""
+    return f"ArrayBuffer({joined(numbers)})"
 
 
-def _joined(numbers: Iterable[int]) -> str:
+def joined(numbers: Iterable[int]) -> str:
+    """Return numbers as Scala writes those of a list."""
     return ", ".join(map(str, numbers))

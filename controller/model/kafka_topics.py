@@ -6,10 +6,11 @@ The tools of Kafka show these messages to people, and scripts look for them. The
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller.model.context import ControllerContext
+from controller.model.kafka_moves import buffer, joined
 from transport.errors import ErrorCode, Fault
 from transport.kafka.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
 from transport.kafka.messages.create_topics_request import CreatableTopic
@@ -117,12 +118,8 @@ def _assignment_fault(topic: CreatableTopic) -> Fault | None:
 
 def _shown(replicas: Mapping[int, Sequence[int]]) -> str:
     """Return an assignment as Scala writes it."""
-    rows = (f"{number} -> ArrayBuffer({_joined(brokers)})" for number, brokers in replicas.items())
+    rows = (f"{number} -> {buffer(brokers)}" for number, brokers in replicas.items())
     return f"HashMap({', '.join(rows)})"
-
-
-def _joined(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _settings_fault(context: ControllerContext, topic: CreatableTopic) -> Fault | None:
@@ -170,23 +167,20 @@ def _added_fault(
 ) -> Fault | None:
     unknown = dict.fromkeys(id_ for row in rows for id_ in row.broker_ids if id_ not in context.brokers)
     if unknown:
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Unknown broker(s) in replica assignment: {_joined(unknown)}."
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Unknown broker(s) in replica assignment: {joined(unknown)}."
     if len(rows) != len(added):
         counts = f"Increasing the number of partitions by {len(added)} but {len(rows)} assignments provided."
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, counts
-    text = next(
-        filter(None, (_row_fault(number, row.broker_ids) for number, row in zip(added, rows, strict=True))), None
-    )
-    if text is not None:
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
-    bad = {
-        number: len(row.broker_ids) for number, row in zip(added, rows, strict=True) if len(row.broker_ids) != factor
-    }
+    replicas = {number: row.broker_ids for number, row in zip(added, rows, strict=True)}
+    for number, brokers in replicas.items():
+        if (text := _row_fault(number, brokers)) is not None:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
+    bad = {number: len(brokers) for number, brokers in replicas.items() if len(brokers) != factor}
     if not bad:
         return None
     return ErrorCode.INVALID_REPLICA_ASSIGNMENT, (
         f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
-        f"[{_joined(bad)}] have replication factors [{_joined(bad.values())}], respectively."
+        f"[{joined(bad)}] have replication factors [{joined(bad.values())}], respectively."
     )
 
 
@@ -194,6 +188,6 @@ def _row_fault(number: int, replicas: Sequence[int]) -> str | None:
     if not replicas:
         return f"Cannot have replication factor of 0 for partition id {number}."
     if len(set(replicas)) != len(replicas):
-        shown = _joined(replicas)
+        shown = joined(replicas)
         return f"Duplicate brokers not allowed in replica assignment: {shown} for partition id {number}."
     return None

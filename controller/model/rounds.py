@@ -175,20 +175,17 @@ def existing(path: Callable[[Key], str], keys: Iterable[Key], *, watch: bool = F
 
 
 def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
-    """Observe the sorted names of a znode's children; [] if the znode does not exist.
-
-    Raises StoreError if an ACL keeps us from listing them.
-    """
-    [names] = cast("list[list[str] | None]", (yield Children((path,), watch)))
-    return require_listed(path, names)
+    """Observe the sorted names of a znode's children; see `lists`."""
+    [names] = yield from lists([path], watch=watch)
+    return names
 
 
-def lists(paths: Sequence[str]) -> Rounds[list[list[str]]]:
+def lists(paths: Sequence[str], *, watch: bool = False) -> Rounds[list[list[str]]]:
     """Observe the sorted names of the children of znodes together; [] for each that does not exist.
 
     Raises StoreError if an ACL keeps us from listing them.
     """
-    found = cast("list[list[str] | None]", (yield Children(tuple(paths), watch=False)))
+    found = cast("list[list[str] | None]", (yield Children(tuple(paths), watch)))
     return [require_listed(path, names) for path, names in zip(paths, found, strict=True)]
 
 
