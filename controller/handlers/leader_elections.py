@@ -83,25 +83,23 @@ def elect(
     context: ControllerContext, election_type: ElectionType, tps: Iterable[TopicPartition]
 ) -> Rounds[list[PartitionError]]:
     """Elect leaders if needed and possible; return an outcome for each partition."""
-    refusals = {tp: _refusal(context, election_type, tp) for tp in tps}
-    wanted = [tp for tp, refusal in refusals.items() if refusal is None]
+    faults = {tp: _refusal(context, election_type, tp) for tp in tps}
+    wanted = [tp for tp, fault in faults.items() if fault is None]
     if election_type is ElectionType.PREFERRED:
         yield from leadership.elect(context, wanted, elections.preferred)
     else:
         yield from leadership.elect(context, wanted, elections.offline, unclean={tp.topic for tp in wanted})
         # A move may have been waiting only for a leader.
         yield from reassignments.finish_ready(context, wanted)
-    return [refusal or _outcome(context, election_type, tp) for tp, refusal in refusals.items()]
+    faults |= {tp: _failure(context, election_type, tp) for tp in wanted}
+    return [PartitionError(*tp, *fault or ()) for tp, fault in faults.items()]
 
 
-def _refusal(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> PartitionError | None:
+def _refusal(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> Fault | None:
     fault = _not_there(context, tp)
-    if fault is not None:
-        return PartitionError(*tp, *fault)
-    if _is_led(context, election_type, tp):
-        leader = context.leadership[tp].leader
-        return PartitionError(*tp, ErrorCode.ELECTION_NOT_NEEDED, f"broker {leader} leads {tp} already")
-    return None
+    if fault is None and _is_led(context, election_type, tp):
+        return ErrorCode.ELECTION_NOT_NEEDED, f"broker {context.leadership[tp].leader} leads {tp} already"
+    return fault
 
 
 def _not_there(context: ControllerContext, tp: TopicPartition) -> Fault | None:
@@ -120,15 +118,17 @@ def _is_led(context: ControllerContext, election_type: ElectionType, tp: TopicPa
     return context.is_online(tp, leader)
 
 
-def _outcome(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> PartitionError:
-    if not context.assignment(tp).replicas:
-        return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} was deleted meanwhile")
+def _failure(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> Fault | None:
+    """Return why an election that was needed has failed, None if it has not."""
+    replicas = context.assignment(tp).replicas
+    if not replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} was deleted meanwhile"
     if _is_led(context, election_type, tp):
-        return PartitionError(*tp)
+        return None
     if election_type is ElectionType.UNCLEAN:
-        return PartitionError(*tp, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _why_nobody(context, tp))
-    text = _why_not_preferred(context, tp, context.assignment(tp).replicas[0]) or _unusable(tp)
-    return PartitionError(*tp, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, text)
+        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _why_nobody(context, tp)
+    text = _why_not_preferred(context, tp, replicas[0]) or _unusable(tp)
+    return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, text
 
 
 def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
