@@ -123,17 +123,15 @@ def _take_over(
     """
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
-        return Step(facts=(TopicWritten(name, written, version),))
+        return _adopt(name, written, written, version)
     # A topic that is being deleted takes no new partitions. A missing id was dropped by a tool that knows no ids.
     added = {} if name in context.deletions else placed.partitions
     merged = evolve(written, partitions={**added, **known.partitions}, topic_id=known.topic_id)
-    if merged == written:
-        return Step(facts=(TopicWritten(name, merged, version),))
-    data = formats.encode_topic(merged)
-    if not _is_writable(context, name, data):
-        return None
-    log.warning("a topic's znode was rewritten by others: its id and assignments are written back", topic=name)
-    return Step(writes=(Set(paths.topic(name), data, version),), facts=(TopicWritten(name, merged, version + 1),))
+    if merged != written:
+        if not _is_writable(context, name, formats.encode_topic(merged)):
+            return None
+        log.warning("a topic's znode was rewritten by others: its id and assignments are written back", topic=name)
+    return _adopt(name, written, merged, version)
 
 
 def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
@@ -192,8 +190,13 @@ def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Itera
 
 def _load(name: str, written: formats.TopicZnode, placed: formats.TopicZnode, version: int, ids: Iterator[str]) -> Step:
     topic = placed if placed.topic_id is not None else evolve(placed, topic_id=next(ids))
+    return _adopt(name, written, topic, version)
+
+
+def _adopt(name: str, written: formats.TopicZnode, topic: formats.TopicZnode, version: int) -> Step:
+    """Return the step after which a topic's znode is known, and written first unless others have `written` the same."""
     if topic == written:
-        return Step(facts=(TopicWritten(name, written, version),))
+        return Step(facts=(TopicWritten(name, topic, version),))
     write = Set(paths.topic(name), formats.encode_topic(topic), version)
     return Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),))
 
@@ -231,6 +234,5 @@ def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) 
     yield from leadership.elect_leaders(
         context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
     )
-    replicas = [context.assignment(tp).replicas for tp in tps]
     yield from change("replicas", [Step(tuple(tps), facts=(ReplicasMoved(tps, replicas, ReplicaPhase.ONLINE),))])
     yield from reassignment_znodes.identify(context, tps)
