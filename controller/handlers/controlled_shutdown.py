@@ -31,7 +31,7 @@ def controlled_shutdown(
     log.info("a broker shuts down", broker=broker_id, replicas=len(context.partitions_on([broker_id])))
     yield from change("shutting down", [Step(facts=(BrokerShuttingDown(broker_id),))])
     yield from _hand_over(context, broker_id)
-    remaining = _led_by(context, broker_id)
+    remaining = [tp for tp in _movable(context, broker_id) if _leader(context, tp) == broker_id]
     if remaining:
         text = "a broker that shuts down still leads: start another member of the ISR, or it stops regardless"
         log.warning(text, broker=broker_id, partitions=list(map(str, remaining)))
@@ -44,10 +44,9 @@ def _hand_over(context: ControllerContext, broker_id: int) -> Rounds[None]:
     def choose(tp: TopicPartition) -> elections.Choice | None:
         if context.leadership[tp].leader != broker_id:
             return choosing.without(context, tp, [broker_id])
-        return elections.controlled_shutdown(choosing.candidate(context, tp, context.assignment(tp).replicas))
+        return elections.controlled_shutdown(choosing.candidate(context, tp))
 
-    movable = [tp for tp in context.partitions_on([broker_id]) if len(context.assignment(tp).replicas) > 1]
-    led_first = sorted(movable, key=lambda tp: _leader(context, tp) != broker_id)
+    led_first = sorted(_movable(context, broker_id), key=lambda tp: _leader(context, tp) != broker_id)
     yield from leadership.write_choices(context, "leave", led_first, choose)
 
 
@@ -61,10 +60,9 @@ def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> Non
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, text)
 
 
-def _led_by(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
-    """Return the partitions that a broker leads although they have other replicas."""
-    led = [tp for tp in context.partitions_on([broker_id]) if _leader(context, tp) == broker_id]
-    return [tp for tp in led if len(context.assignment(tp).replicas) > 1]
+def _movable(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
+    """Return the partitions on a broker that have other replicas."""
+    return [tp for tp in context.partitions_on([broker_id]) if len(context.assignment(tp).replicas) > 1]
 
 
 def _leader(context: ControllerContext, tp: TopicPartition) -> int:

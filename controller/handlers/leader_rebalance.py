@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from controller.handlers import leadership
-from controller.model import elections
+from controller.model import choosing, elections
 from controller.model.context import ControllerContext
+from controller.model.known_topics import assignments_of
 from controller.model.rounds import Rounds
 from transport.log import get_logger
 from transport.metadata import TopicPartition
@@ -29,7 +30,7 @@ def rebalance(context: ControllerContext) -> Rounds[None]:
     """Elect preferred leaders where too many partitions are led by others."""
     for broker_id, tps in _imbalanced(context):
         there = yield from leadership.read_again(context, tps)
-        able = [tp for tp in there if _is_electable(context, tp, broker_id)]
+        able = [tp for tp in there if tp not in context.reassigning and _is_electable(context, tp)]
         if able:
             log.info("electing a preferred leader that leads too few", broker=broker_id, partitions=len(able))
         yield from leadership.elect(context, able, elections.preferred)
@@ -39,21 +40,17 @@ def _imbalanced(context: ControllerContext) -> Iterator[tuple[int, list[TopicPar
     """Yield each broker too many of whose preferred partitions are led by others, with these partitions."""
     shares: defaultdict[int, int] = defaultdict(int)
     elsewhere: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-    for name, topic in context.topics.items():
-        if name in context.deletions:
-            continue
-        for number, assignment in topic.znode.partitions.items():
-            tp, preferred = TopicPartition(name, number), assignment.replicas[0]
-            shares[preferred] += 1
-            current = context.leadership.get(tp)
-            if current is not None and current.leader != preferred:
-                elsewhere[preferred].append(tp)
+    tps = context.partitions([name for name in context.topics if name not in context.deletions])
+    for tp, assignment in zip(tps, assignments_of(context.topics, tps), strict=True):
+        preferred, current = assignment.replicas[0], context.leadership.get(tp)
+        shares[preferred] += 1
+        if current is not None and current.leader != preferred:
+            elsewhere[preferred].append(tp)
     allowed = context.config.leader_imbalance_per_broker_percentage
     for broker_id, tps in sorted(elsewhere.items()):
         if len(tps) * _PERCENT > allowed * shares[broker_id]:
             yield broker_id, tps
 
 
-def _is_electable(context: ControllerContext, tp: TopicPartition, preferred: int) -> bool:
-    is_able = context.is_online(tp, preferred) and preferred in context.leadership[tp].isr
-    return is_able and tp not in context.reassigning
+def _is_electable(context: ControllerContext, tp: TopicPartition) -> bool:
+    return elections.preferred(choosing.candidate(context, tp)) is not None

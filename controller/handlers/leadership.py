@@ -225,7 +225,7 @@ def elect(
     """
 
     def choose(tp: TopicPartition) -> elections.Choice | None:
-        return strategy(choosing.candidate(context, tp, context.assignment(tp).replicas, unclean))
+        return strategy(choosing.candidate(context, tp, unclean=unclean))
 
     yield from write_choices(context, "elect", tps, choose, lambda pending: [tp.topic in unclean for tp in pending])
 
@@ -311,9 +311,8 @@ def replace_offline(
     phases, affected = context.partition_phases, frozenset(tps)
 
     def choose(tp: TopicPartition) -> elections.Choice | None:
-        replicas = context.assignment(tp).replicas
         is_offline = phases[tp] is PartitionPhase.OFFLINE
-        elected = elections.offline(choosing.candidate(context, tp, replicas, unclean)) if is_offline else None
+        elected = elections.offline(choosing.candidate(context, tp, unclean=unclean)) if is_offline else None
         return choosing.without(context, tp, gone, elected) if tp in affected else elected
 
     def kinds(pending: Sequence[TopicPartition]) -> list[Hashable]:

@@ -69,7 +69,7 @@ def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:
     """Remove brokers from every ISR, even if that leaves a partition without a leader."""
 
     def choose(tp: TopicPartition) -> elections.Choice:
-        return elections.without_data(choosing.candidate(context, tp, context.assignment(tp).replicas), lost)
+        return elections.without_data(choosing.candidate(context, tp), lost)
 
     held = [tp for tp in context.partitions_on(lost) if tp in context.leadership]
     before = {tp for tp in held if context.leadership[tp].isr}

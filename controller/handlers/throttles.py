@@ -58,14 +58,13 @@ class _Throttles:
 
     def add_to(self, move: ReassignmentDescription) -> ReassignmentDescription:
         progress = tuple(
-            item if item.in_sync else replace(item, throttle=self._of_follower(move, item.broker))
+            item
+            if item.in_sync
+            else replace(item, throttle=self._of(self.following, FOLLOWER_THROTTLED_RATE, move, item.broker))
             for item in move.progress
         )
         leader_throttle = self._of(self.leading, LEADER_THROTTLED_RATE, move, move.leader)
         return replace(move, leader_throttle=leader_throttle, progress=progress)
-
-    def _of_follower(self, move: ReassignmentDescription, broker: int) -> int:
-        return self._of(self.following, FOLLOWER_THROTTLED_RATE, move, broker)
 
     def _of(self, throttled: Mapping[str, Replicas], rate: str, move: ReassignmentDescription, broker: int) -> int:
         replicas = throttled[move.topic]

@@ -24,18 +24,22 @@ def first(context: ControllerContext, tp: TopicPartition) -> tuple[Choice, Leade
 
 def is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
     """Return whether no member of the ISR can lead, but another replica could."""
-    has_member = any(context.is_online(tp, r) for r in context.leadership[tp].isr)
-    return not has_member and any(context.is_online(tp, r) for r in context.assignment(tp).replicas)
+    has_member = bool(context.online(tp, context.leadership[tp].isr))
+    return not has_member and bool(context.online(tp, context.assignment(tp).replicas))
 
 
 def candidate(
-    context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], unclean: Collection[str] = ()
+    context: ControllerContext,
+    tp: TopicPartition,
+    replicas: tuple[int, ...] | None = None,
+    unclean: Collection[str] = (),
 ) -> Candidate:
-    """Return a partition as the candidate of an election among `replicas`."""
+    """Return a partition as the candidate of an election among `replicas`, by default all that are assigned."""
+    replicas = context.assignment(tp).replicas if replicas is None else replicas
     leaving = tuple(r for r in replicas if r in context.shutting_down and context.is_served(tp, r))
     online = context.online(tp, replicas)
     recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
-    return Candidate(tp, replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled)
+    return Candidate(replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled)
 
 
 def without(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from attrs import frozen
 
-from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
+from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, LeaderRecoveryState
 
 
 @frozen
@@ -24,7 +24,6 @@ class Candidate:
     still execute an earlier order and delete the replica's data.
     """
 
-    tp: TopicPartition
     replicas: tuple[int, ...]
     online: tuple[int, ...]
     leadership: LeaderAndIsr

@@ -49,9 +49,9 @@ def election_steps(
     context: ControllerContext, tps: Sequence[TopicPartition], strategy: elections.Strategy, unclean: Collection[str]
 ) -> list[Step]:
     """Return the steps of an election."""
-    among = [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
-    chosen = [(one, choice) for one in among if (choice := strategy(one)) is not None]
-    won = [(one.tp, elections.led_by(choice, one.leadership, context.epoch), choice) for one, choice in chosen]
+    among = [(tp, candidate(context, tp, unclean=unclean)) for tp in tps]
+    chosen = [(tp, one, choice) for tp, one in among if (choice := strategy(one)) is not None]
+    won = [(tp, elections.led_by(choice, one.leadership, context.epoch), choice) for tp, one, choice in chosen]
     return [leadership_step(tp, after, tell(context, tp, after, choice.recipients)) for tp, after, choice in won]
 
 

@@ -7,9 +7,8 @@ from hypothesis import given, strategies as st
 
 from controller.model import elections
 from controller.model.elections import Candidate, Choice, Strategy
-from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
+from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState
 
-TP = TopicPartition("orders", 0)
 CONTROLLER_EPOCH = 9
 
 
@@ -28,7 +27,7 @@ def candidate(
     """Return a candidate; those in `leaving` are alive and shutting down."""
     online = tuple(r for r in replicas if r in live and r not in leaving)
     shutting_down = tuple(r for r in replicas if r in leaving)
-    return Candidate(TP, replicas, online, leadership(2, isr), shutting_down, unclean)
+    return Candidate(replicas, online, leadership(2, isr), shutting_down, unclean)
 
 
 Ids = tuple[int, ...]
@@ -125,7 +124,7 @@ def test_an_election_adds_one_to_the_leader_epoch_and_a_failed_one_changes_nothi
 
 def test_an_election_keeps_the_recovery_state() -> None:
     recovering = LeaderAndIsr(2, 5, (2, 4), 7, 3, LeaderRecoveryState.RECOVERING)
-    choice = elections.offline(Candidate(TP, (2, 4), (4,), recovering))
+    choice = elections.offline(Candidate((2, 4), (4,), recovering))
     assert choice is not None
     after = elections.led_by(choice, recovering, CONTROLLER_EPOCH)
     assert after.leader_recovery_state is LeaderRecoveryState.RECOVERING
@@ -191,14 +190,14 @@ def test_who_leads_when_replicas_have_lost_their_data(
     live: tuple[int, ...],
     expected: tuple[int, tuple[int, ...]],
 ) -> None:
-    choice = elections.without_data(Candidate(TP, (1, 2, 3), live, leadership(leader, isr)), lost)
+    choice = elections.without_data(Candidate((1, 2, 3), live, leadership(leader, isr)), lost)
     assert (choice.leader, choice.isr) == expected
     assert choice.recipients == tuple(r for r in live if r not in lost)
     assert choice.is_change, "the leader epoch rises in any case"
 
 
 def test_an_empty_isr_elects_and_loses_nobody() -> None:
-    empty = Candidate(TP, (1, 2), (1, 2), leadership(NO_LEADER, ()))
+    empty = Candidate((1, 2), (1, 2), leadership(NO_LEADER, ()))
     assert elections.offline(empty) is None
     assert elections.reassign(empty) is None
     assert elections.without_replicas(empty.leadership, (1, 2)) == (NO_LEADER, ())
