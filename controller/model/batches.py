@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, compress
+from operator import not_
 from typing import TypeVar, overload
 
 from controller.model.context import ControllerContext
@@ -27,7 +28,10 @@ T = TypeVar("T")
 
 
 class Batch(Sequence[Step]):
-    """Steps in their order, and what they do together."""
+    """Steps in their order, and what they do together.
+
+    `facts` are asked for before they are applied, `publications` and `states` afterwards.
+    """
 
     def __init__(self, context: ControllerContext, steps: Sequence[Step]) -> None:
         self._context = context
@@ -157,15 +161,13 @@ class LeadershipSteps(Columns):
         is_written = [choice.is_change for choice in self._choices]
         written = list(compress(self._tps, is_written))
         after = list(compress(self._leaderships, is_written))
-        led = [tp for tp, leadership in zip(written, after, strict=True) if leadership.leader != NO_LEADER]
+        are_led = [leadership.leader != NO_LEADER for leadership in after]
         if written:
             yield LeadershipsWritten(written, after)
-        if led:
-            yield PartitionsMoved(led, PartitionPhase.ONLINE)
-        if len(led) < len(written):
-            pairs = zip(written, after, strict=True)
-            leaderless = [tp for tp, leadership in pairs if leadership.leader == NO_LEADER]
-            yield PartitionsMoved(leaderless, PartitionPhase.OFFLINE)
+        if any(are_led):
+            yield PartitionsMoved(list(compress(written, are_led)), PartitionPhase.ONLINE)
+        if not all(are_led):
+            yield PartitionsMoved(list(compress(written, map(not_, are_led))), PartitionPhase.OFFLINE)
         yield from self._replicas_gone()
 
     def _replicas_gone(self) -> Iterator[Fact]:

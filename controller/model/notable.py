@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from enum import Flag, auto
-from typing import Final
 
 from controller.model.context import ControllerContext
 from controller.model.state_machines import PartitionPhase
@@ -26,9 +25,6 @@ class Notable(Flag):
 
     IMBALANCED = auto()
     """The leader is not the preferred one, that is the first replica."""
-
-
-KINDS: Final = (Notable.OFFLINE, Notable.UNDER_REPLICATED, Notable.UNDER_MIN_ISR, Notable.IMBALANCED)
 
 
 def judge_all(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Notable]:

@@ -14,7 +14,7 @@ from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact
 from controller.model.known_topics import UNASSIGNED
-from controller.model.notable import KINDS, Notable, judge_all
+from controller.model.notable import Notable, judge_all
 from transport.metadata import TopicPartition
 
 _ABOUT_MANY: Final = (facts.LeadershipsWritten, facts.PartitionsMoved, facts.PartitionsFound)
@@ -26,11 +26,11 @@ class PartitionCounts:
 
     context: ControllerContext
     notable: dict[TopicPartition, Notable] = field(factory=dict, init=False)
-    _counts: dict[Notable, int] = field(factory=lambda: dict.fromkeys(KINDS, 0), init=False)
+    _counts: dict[Notable, int] = field(factory=lambda: dict.fromkeys(Notable, 0), init=False)
     _changed: dict[TopicPartition, None] = field(factory=dict, init=False)
 
     def count(self, kind: Notable) -> int:
-        """Return the number of partitions of one of KINDS."""
+        """Return the number of partitions in one of the conditions."""
         return self._counts[kind]
 
     def note(self, applied: Iterable[Fact]) -> None:
@@ -49,7 +49,7 @@ class PartitionCounts:
             before = self.notable.get(tp, Notable.NOTHING)
             if now == before:
                 continue
-            for kind in KINDS:
+            for kind in Notable:
                 self._counts[kind] += (kind in now) - (kind in before)
             if now:
                 self.notable[tp] = now

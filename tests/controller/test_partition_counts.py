@@ -20,7 +20,7 @@ from controller.model.facts import (
     TopicGone,
     TopicWritten,
 )
-from controller.model.notable import KINDS, Notable, judge
+from controller.model.notable import Notable, judge
 from controller.model.state_machines import PartitionPhase
 from controller.monitoring.partition_counts import PartitionCounts
 from tests.controller.conftest import ENDPOINT
@@ -96,7 +96,7 @@ def test_counting_on_equals_counting_again(sequence: list[Fact | None], min_isr:
     judged = {tp: judge(context, tp) for tp in known}
     assert counts.notable == {tp: kinds for tp, kinds in judged.items() if kinds}
     full = Counter(kind for kinds in judged.values() for kind in kinds)
-    assert {kind: counts.count(kind) for kind in KINDS} == {kind: full[kind] for kind in KINDS}
+    assert {kind: counts.count(kind) for kind in Notable} == {kind: full[kind] for kind in Notable}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from controller.model.notable import KINDS
+from controller.model.notable import Notable
 from controller.monitoring.controller_states import STATE_OF
 from controller.monitoring.measurements import Measurements
 from controller.monitoring.page import broadcast, brokers, moves, partitions
@@ -86,7 +86,7 @@ async def test_partitions_at_risk_the_worst_first(page: LivePage, monkeypatch: p
 
 
 async def test_every_condition_but_another_leader_is_a_risk() -> None:
-    assert {kind.name for kind in KINDS} - {kind.name for kind in partitions._RISKS} == {"IMBALANCED"}  # noqa: SLF001
+    assert {kind.name for kind in Notable} - {kind.name for kind in partitions._RISKS} == {"IMBALANCED"}  # noqa: SLF001
 
 
 @pytest.mark.requirement("B5")
