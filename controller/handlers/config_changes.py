@@ -55,7 +55,7 @@ PURGED_AT_ONCE: Final = 500
 
 _NOTICE: Final = "config_change_"
 _NUMBERED: Final = re.compile(rf"{_NOTICE}([0-9]{{10}})")
-NEXT_NOTICE: Final = Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}", sequence=True)
+_NEXT_NOTICE: Final = Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}", sequence=True)
 """A notification without data, with the next name of the sequence."""
 
 Alteration = Callable[[dict[str, str]], Fault | None]
@@ -238,7 +238,7 @@ def write_settings(
 
     def write(pending: list[str]) -> Rounds[list[str]]:
         nonlocal is_refused
-        notices = (yield from unused_notices(len(pending))) if is_refused else [NEXT_NOTICE] * len(pending)
+        notices = (yield from _unused_notices(len(pending))) if is_refused else [_NEXT_NOTICE] * len(pending)
         is_refused = True
         steps: dict[str, Step] = {}
         for path, znode, notice in zip(pending, (yield from read(pending)), notices, strict=True):
@@ -266,7 +266,7 @@ def _topic_at(path: str) -> str | None:
     return path.removeprefix(parent) if path.startswith(parent) else None
 
 
-def unused_notices(count: int) -> Rounds[list[Create]]:
+def _unused_notices(count: int) -> Rounds[list[Create]]:
     """Return notifications without data, with names after all that exist.
 
     The next name of the sequence may exist: a copied tree has notifications, but its sequence begins again at 0.
