@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from controller.events import Reload
 from controller.handlers import (
-    controlled_shutdown,
     deletion,
     leader_elections,
     reassignment_requests,
@@ -24,6 +23,7 @@ from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
 from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr
 from controller.node import dispatch, round_runner, service
+from tests.simulation.planted.edits import edit
 from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
@@ -171,7 +171,11 @@ def cancels_without_a_survivor(patch: pytest.MonkeyPatch) -> None:
 
 def brokers_are_relieved_of_nothing(patch: pytest.MonkeyPatch) -> None:
     """Answer a controlled shutdown without an election."""
-    patch.setattr(controlled_shutdown, "_led_by", lambda *_: [])
+    edit(
+        patch,
+        "controller.handlers.controlled_shutdown:controlled_shutdown",
+        ("[tp for tp in _movable(context, broker_id) if _leader(context, tp) == broker_id]", "[]"),
+    )
     patch.setattr(elections, "controlled_shutdown", lambda _: None)
 
 

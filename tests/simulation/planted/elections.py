@@ -30,7 +30,8 @@ def a_refused_election_is_held(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.leader_elections:elect",
-        ("for tp, refusal in refusals.items() if refusal is None]", "for tp in refusals if tp in context.leadership]"),
+        ("for tp, fault in faults.items() if fault is None]", "for tp in faults if tp in context.leadership]"),
+        ("for tp in wanted}\n    return", "for tp in wanted if faults[tp] is None}\n    return"),
     )
 
 

@@ -21,7 +21,7 @@ def a_dry_run_creates_topics(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.topic_requests:create_topics",
-        ("if request.validate_only:", "if request.validate_only and not creations:"),
+        ("if not request.validate_only:", "if creations or not request.validate_only:"),
     )
 
 
@@ -39,7 +39,7 @@ def an_alteration_drops_the_other_settings(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.config_changes:_step",
-        ("settings = {} if znode is None else formats.decode_config(path, znode.data)", "settings = {}"),
+        ("before = {} if znode is None else formats.decode_config(path, znode.data)", "before = {}"),
     )
 
 
@@ -48,7 +48,7 @@ def nobody_is_notified_of_settings(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.config_changes:_step",
-        ("return Step(writes=(*exists, write, told))", "return Step(writes=(*exists, write))"),
+        ("write_over(znode, path, data), told)", "write_over(znode, path, data))"),
     )
 
 
