@@ -86,6 +86,8 @@ def test_a_state_is_plain_only_if_the_lenient_decoder_returns_the_same(data: byt
 
 @given(raw_objects(TOPIC_VALUES) | sound(TOPIC_VALUES, TOPIC) | st.binary(max_size=20))
 @example(TOPIC.replace(b'"version":3', b'"version":' + b"9" * 400))
+@example(TOPIC.replace(b'"0"', b'"-0"'))
+@example(TOPIC.replace(b'"0"', b'"\\u002d0"'))
 def test_a_topic_is_plain_only_if_the_lenient_decoder_returns_the_same(data: bytes) -> None:
     plain = plain_formats.topic(data)
     assert plain is None or TopicZnode(*plain) == leniently_decoded_topic(data)

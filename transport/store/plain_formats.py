@@ -20,13 +20,14 @@ from transport.metadata import (
     LeaderAndIsr,
     ReplicaAssignment,
     is_topic_id,
-    number_in,
 )
 from transport.store import fields
 
 _CACHED: Final = 1 << 16
 
 _ISR: Final = b'"isr":'
+_MINUS: Final = b'"-'
+_ESCAPE: Final = b"\\"
 
 _Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 _Brokers = tuple[int, ...]
@@ -45,7 +46,7 @@ class _Isr(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Topic(Struct, forbid_unknown_fields=True, gc=False):
-    partitions: dict[str, _Brokers]
+    partitions: dict[_Number, _Brokers]
     topic_id: str
     adding_replicas: dict[str, _Brokers] = {}
     removing_replicas: dict[str, _Brokers] = {}
@@ -92,15 +93,15 @@ def topic(data: bytes) -> tuple[dict[int, ReplicaAssignment], str] | None:
         return None
     if found.adding_replicas or found.removing_replicas or not is_topic_id(found.topic_id):
         return None
-    numbers = [number for number in map(_number, found.partitions) if number is not None]
-    assignments = [each for each in map(_assignment, found.partitions.values()) if each is not None]
-    if not len(numbers) == len(assignments) == len(found.partitions):
+    # The decoder takes "-0" for a number, also where a letter of it is escaped.
+    if _MINUS in data or _ESCAPE in data:
+        return None
+    numbers = list(found.partitions)
+    assignments = [each for each in map(_assignment, found.partitions.values()) if each]
+    if len(assignments) < len(numbers):
         return None
     partitions = dict(zip(numbers, assignments, strict=True))
     return partitions if numbers == sorted(numbers) else dict(sorted(partitions.items())), found.topic_id
-
-
-_number: Final = lru_cache(_CACHED)(number_in)
 
 
 @lru_cache(_CACHED)
