@@ -25,6 +25,8 @@ log = get_logger(__name__)
 def replaced(context: ControllerContext, topics: Mapping[str, TopicZnode]) -> Rounds[dict[str, TopicZnode]]:
     """Return topics without controllers among the replicas of partitions that have never been led."""
     controllers = yield from _controllers(context, topics)
+    if not controllers:
+        return dict(topics)
     ours = [
         TopicPartition(name, number)
         for name, topic in topics.items()
