@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 from typing import TypeVar
 
 from attrs import define, field
@@ -23,35 +22,24 @@ def shrink(entries: dict[K, V]) -> None:
 
 
 @define
-class _Held:
-    """The partitions of one broker. Those that it holds no longer are taken out of the list together, later."""
-
-    tps: list[TopicPartition] = field(factory=list)
-    gone: dict[TopicPartition, None] = field(factory=dict)
-
-    def take_out(self) -> None:
-        if self.gone:
-            self.tps = [tp for tp in self.tps if tp not in self.gone]
-            self.gone = {}
-
-
-@define
 class HeldPartitions:
     """The partitions by broker. A list takes a fifth of the memory of a dictionary, and many are added at a time."""
 
-    _by_broker: dict[int, _Held] = field(factory=dict, init=False)
+    _tps: defaultdict[int, list[TopicPartition]] = field(factory=lambda: defaultdict(list), init=False)
+    _gone: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict), init=False)
+    """What brokers hold no longer, and is taken out of the lists together, later."""
 
     def add(self, broker_id: int, tp: TopicPartition) -> None:
         """Add a partition that the broker does not hold."""
-        held = self._of(broker_id)
         # It may still be in the list, at a place that is no longer its own.
-        if tp in held.gone:
-            held.take_out()
-        held.tps.append(tp)
+        if tp in self._gone[broker_id]:
+            self._take_out(broker_id)
+        self._tps[broker_id].append(tp)
 
-    def add_all(self, tps: Iterable[TopicPartition], replicas: Sequence[tuple[int, ...]]) -> None:
+    def add_all(self, tps: Iterable[TopicPartition], replicas: Iterable[tuple[int, ...]]) -> None:
         """Add partitions that their brokers do not hold; `replicas` has the brokers of each."""
-        lists = {broker_id: self.on(broker_id) for broker_id in set(chain.from_iterable(set(replicas)))}
+        self.compact()
+        lists = self._tps
         for tp, brokers in zip(tps, replicas, strict=True):
             for broker_id in brokers:
                 lists[broker_id].append(tp)
@@ -67,20 +55,20 @@ class HeldPartitions:
 
     def remove(self, broker_id: int, tps: Iterable[TopicPartition]) -> None:
         """Remove partitions that the broker holds."""
-        held = self._of(broker_id)
-        held.gone.update(dict.fromkeys(tps))
-        if 2 * len(held.gone) > len(held.tps):
-            held.take_out()
+        gone = self._gone[broker_id]
+        gone.update(dict.fromkeys(tps))
+        if 2 * len(gone) > len(self._tps[broker_id]):
+            self._take_out(broker_id)
 
     def on(self, broker_id: int) -> list[TopicPartition]:
         """Return the partitions of a broker; the list may change later."""
-        held = self._of(broker_id)
-        held.take_out()
-        return held.tps
+        self._take_out(broker_id)
+        return self._tps[broker_id]
 
     def brokers(self) -> list[int]:
         """Return the ids of the brokers that hold partitions, sorted."""
-        return sorted(broker_id for broker_id in self._by_broker if self.on(broker_id))
+        self.compact()
+        return sorted(broker_id for broker_id, tps in self._tps.items() if tps)
 
     def sizes(self) -> dict[int, int]:
         """Return the number of partitions of each broker that holds some."""
@@ -88,11 +76,9 @@ class HeldPartitions:
 
     def compact(self) -> None:
         """Take out what brokers hold no longer."""
-        for held in self._by_broker.values():
-            held.take_out()
+        for broker_id in list(self._gone):
+            self._take_out(broker_id)
 
-    def _of(self, broker_id: int) -> _Held:
-        held = self._by_broker.get(broker_id)
-        if held is None:
-            held = self._by_broker[broker_id] = _Held()
-        return held
+    def _take_out(self, broker_id: int) -> None:
+        if gone := self._gone.pop(broker_id, None):
+            self._tps[broker_id] = [tp for tp in self._tps[broker_id] if tp not in gone]
