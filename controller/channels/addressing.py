@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from attrs import define, evolve, field
 
@@ -17,8 +17,8 @@ from controller.channels.blocks import (
     Stops,
     are_rising,
     key_of,
-    key_of_order,
     key_of_stop,
+    state_of,
 )
 from controller.model.rounds import (
     Publication,
@@ -30,6 +30,7 @@ from controller.model.rounds import (
 )
 from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import CommonRows, SharedRows
+from transport.metadata import OfPartition
 
 R = TypeVar("R")
 
@@ -63,7 +64,9 @@ def addressed(publications: Sequence[Publication], everyone: Collection[int]) ->
 class _Selections(Generic[R]):
     """Rows of which each broker is told its own selection."""
 
-    _key: Callable[[R], Key]
+    _named: Callable[[Iterable[R]], Iterable[OfPartition]]
+    """Returns of each row what names its partition."""
+
     _common: CommonRows[R] = field(factory=CommonRows, init=False)
     _places: dict[int, list[int]] = field(factory=dict, init=False)
     """The rows for each broker, by their places among all."""
@@ -81,23 +84,29 @@ class _Selections(Generic[R]):
 
     def joined(self) -> Iterator[tuple[int, list[list[SharedRows[R]]]]]:
         """Yield each broker with the lists that it is told together: no two of their rows have the same key."""
-        rows, key = self._common.rows, self._key
-        self._common.are_sorted = are_rising(map(key, rows))
-        are_different = self._common.are_sorted or len(set(map(key, rows))) == len(rows)
+        rows = self._common.rows
+        self._common.are_sorted = are_rising(self._named(rows))
+        are_different = self._common.are_sorted or self._are_different(rows)
         for broker_id, places in self._places.items():
             # Rows with the same key would have to be merged: the backlog does so if they come one by one.
-            is_list = are_different or len({key(rows[place]) for place in places}) == len(places)
+            is_list = are_different or self._are_different([rows[place] for place in places])
             size = MAX_PARTITIONS if is_list else 1
             lists = [self._common.select(places[start : start + size]) for start in range(0, len(places), size)]
             yield broker_id, [lists] if is_list else [[rows] for rows in lists]
+
+    def _are_different(self, rows: Sequence[R]) -> bool:
+        return len(set(map(key_of, self._named(rows)))) == len(rows)
+
+
+_of_states: Final[Callable[[Iterable[LeaderAndIsrPartition]], Iterable[PartitionState]]] = partial(map, state_of)
 
 
 @define
 class _Sorter:
     everyone: Collection[int]
     told: dict[int, list[Told]] = field(factory=dict, init=False)
-    _orders: _Selections[LeaderAndIsrPartition] = field(factory=partial(_Selections, key_of_order), init=False)
-    _stops: _Selections[StopReplicaPartition] = field(factory=partial(_Selections, key_of_stop), init=False)
+    _orders: _Selections[LeaderAndIsrPartition] = field(factory=partial(_Selections, _of_states), init=False)
+    _stops: _Selections[StopReplicaPartition] = field(factory=partial(_Selections, iter), init=False)
     """The stops that follow these orders."""
 
     _stopped: set[Key] = field(factory=set, init=False)
@@ -135,7 +144,7 @@ class _Sorter:
             self.told[broker_id] += map(Orders.of, orders)
         for broker_id, stops in self._stops.joined():
             self.told[broker_id] += map(Stops.of, stops)
-        self._orders, self._stops, self._stopped = _Selections(key_of_order), _Selections(key_of_stop), set()
+        self._orders, self._stops, self._stopped = _Selections(_of_states), _Selections(iter), set()
 
     def join_states(self) -> None:
         """Pass on the states so far."""

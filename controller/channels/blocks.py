@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise, starmap
-from operator import attrgetter, lt
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, frozen
@@ -103,7 +102,7 @@ class States:
 
         A deletion and the state of the topic that was recreated under its name are told one after the other.
         """
-        if are_rising(map(key_of, partitions)):
+        if are_rising(partitions):
             return [cls._of(partitions, are_sorted=True)]
         newest = {key_of(state): state for state in partitions}
         if len(newest) == len(partitions):
@@ -125,11 +124,14 @@ class States:
         return cls(tuple([Block(SharedRows.of(cut, are_sorted=are_sorted), key_of, topic_of) for cut in cuts]))
 
 
-key_of: Final[Callable[[PartitionState], Key]] = attrgetter("topic", "partition")
-"""Returns the key of a state."""
+key_of: Final[Callable[[OfPartition], Key]] = attrgetter("topic", "partition")
+"""Returns the key of a row about a partition."""
 
 topic_of: Final[Callable[[OfPartition], str]] = attrgetter("topic")
 """Returns the topic of a state, or of an order to stop."""
+
+state_of: Final[Callable[[LeaderAndIsrPartition], PartitionState]] = attrgetter("state")
+"""Returns the state in an order to lead or follow."""
 
 key_of_order: Final[Callable[[LeaderAndIsrPartition], Key]] = attrgetter("state.topic", "state.partition")
 """Returns the key of an order to lead or follow."""
@@ -141,12 +143,22 @@ key_of_stop: Final[Callable[[StopReplicaPartition], Key]] = attrgetter("topic", 
 """Returns the key of an order to stop a replica."""
 
 
-def are_rising(keys: Iterable[Key]) -> bool:
-    """Return whether each key is greater than the one before, so that none occurs twice.
+def are_rising(rows: Iterable[OfPartition]) -> bool:
+    """Return whether the key of each row is greater than that of the one before, so that none occurs twice.
 
     Those of many partitions almost always are, and to see this takes less than a set of them.
     """
-    return all(starmap(lt, pairwise(keys)))
+    topic, number = "", -1
+    for row in rows:
+        before, topic = topic, row.topic
+        # A topic's partitions mostly follow one another, with one object as its name.
+        if topic is before or topic == before:
+            if row.partition <= number:
+                return False
+        elif topic < before:
+            return False
+        number = row.partition
+    return True
 
 
 def is_recreation(waiting: PartitionState, state: PartitionState) -> bool:
