@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -24,11 +24,13 @@ class KnownTopic:
     version: int
 
 
-def assignments_of(topics: Mapping[str, KnownTopic], tps: Iterable[TopicPartition]) -> Iterator[ReplicaAssignment]:
-    """Yield the assignments of partitions, as `assignment_of` does. Those of a topic should follow one another."""
+def assignments_of(topics: Mapping[str, KnownTopic], tps: Iterable[TopicPartition]) -> list[ReplicaAssignment]:
+    """Return the assignments of partitions, as `assignment_of` does. Those of a topic should follow one another."""
+    found: list[ReplicaAssignment] = []
     for name, those in groupby(tps, itemgetter(0)):
         partitions = topics[name].znode.partitions if name in topics else {}
-        yield from [partitions.get(number, UNASSIGNED) for _, number in those]
+        found += [partitions.get(number, UNASSIGNED) for _, number in those]
+    return found
 
 
 def assignment_of(topics: Mapping[str, KnownTopic], tp: TopicPartition) -> ReplicaAssignment:

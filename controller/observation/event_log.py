@@ -160,7 +160,7 @@ def _counts(context: ControllerContext, applied: Sequence[Fact]) -> Counter[str]
         if isinstance(fact, facts.PartitionsFound):
             counts.update(_found_counts(fact))
     moved = [fact for fact in applied if isinstance(fact, facts.ReplicasMoved)]
-    if replicas := sum(len(brokers) for fact in moved for brokers in fact.brokers):
+    if replicas := sum(sum(map(len, fact.brokers)) for fact in moved):
         counts["replicas"] += replicas
     return counts
 
