@@ -1,8 +1,9 @@
-"""The resident memory of a controller's process after each large event, compared with that after its failover.
+"""The resident memory of a controller's process after each large event, compared with that after a failover.
 
 The process is `klamm controller run` on a separate ZooKeeper server; the brokers are in another one and accept every
-order at once. As many partitions are created and deleted as there are others. `--settle` sets the seconds between the
-end of an event and the measurement, an argument without a name the number of partitions.
+order at once. As many partitions are created and deleted as there are others. What is there after the creation is
+compared with a process that has found as many partitions at its failover. `--settle` sets the seconds between the end
+of an event and the measurement, an argument without a name the number of partitions.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from attrs import define, field
 
 from benchmarks.kit import command
 from benchmarks.kit.accepting_brokers import AcceptingBrokers, our_brokers
-from benchmarks.kit.cluster import Shape, create_cluster, moved
+from benchmarks.kit.cluster import Shape, create_cluster, create_topics, moved
 from benchmarks.kit.memory import processor_seconds_of, resident_bytes_of
 from benchmarks.kit.requests import creation_of, deletion_of, moves_to, shutdown_of
 from benchmarks.kit.samples import say
@@ -46,6 +47,10 @@ MOVED: Final = 20
 LOST, SHUT_DOWN = 0, 1
 """The brokers that are lost and shut down."""
 
+FAILOVER: Final = "failover"
+CREATION: Final = "creation"
+LARGER: Final = "failover with as many as after the creation"
+
 
 @define
 class Bench:
@@ -58,24 +63,23 @@ class Bench:
     settle: float
     resident: dict[str, int] = field(factory=dict, init=False)
 
-    async def run(self, shape: Shape) -> None:
+    async def run(self, shape: Shape, more: Shape) -> None:
         """Let all events happen."""
-        more = Shape(shape.partitions // 100, 100, shape.brokers, prefix="new")
-        await self._note("failover")
-        await self._ask("creation", creation_of(more))
+        await self.note(FAILOVER)
+        await self._ask(CREATION, creation_of(more))
         await self._ask("deletion", deletion_of(more))
         await self.brokers.let_join(self.port)
         await self._ask("reassignment", moves_to(moved(shape, MOVED)))
         await self._ask("controlled shutdown", await shutdown_of(self.store, SHUT_DOWN))
         await self.store.multi([Delete(paths.broker(LOST))])
-        await self._note("loss")
+        await self.note("loss")
 
     async def _ask(self, event: str, request: Request[object]) -> None:
         async with open_connection(TcpNetwork(), HOST, self.port, client_id="benchmark") as connection:
             await connection.call(request, timeout=3600)
-        await self._note(event)
+        await self.note(event)
 
-    async def _note(self, event: str) -> None:
+    async def note(self, event: str) -> None:
         """Wait until the controller is at rest, and for a while after that; then note its memory."""
         quiet, brokers = 0.0, await self.brokers.taken(0)
         while quiet < QUIET_SECONDS or not brokers.answered:
@@ -103,20 +107,33 @@ def controller(zookeeper: str, port: int, log: Path) -> Iterator[subprocess.Pope
         process.wait()
 
 
-async def measure(partitions: int, settle: float) -> dict[str, int]:
-    """Return the resident memory after each event."""
-    shape, port = Shape(partitions // 50, 50), free_port()
+@asynccontextmanager
+async def benches(settle: float, *shapes: Shape) -> AsyncIterator[Bench]:
+    """Run a controller on a server of its own, with the topics of all shapes."""
+    port = free_port()
     with tempfile.TemporaryDirectory() as directory:
         async with (
             development_zookeeper(Path(directory) / "zookeeper") as server,
-            our_brokers(shape.brokers, Path(directory) / "brokers.log") as brokers,
+            our_brokers(shapes[0].brokers, Path(directory) / "brokers.log") as brokers,
             open_zookeeper(server.address) as store,
         ):
-            await create_cluster(store, shape, brokers.ports)
+            await create_cluster(store, shapes[0], brokers.ports)
+            for shape in shapes[1:]:
+                await create_topics(store, shape)
             with controller(server.address, port, Path(directory) / "controller.log") as process:
-                bench = Bench(process, port, store, brokers, settle)
-                await bench.run(shape)
-                return bench.resident
+                yield Bench(process, port, store, brokers, settle)
+
+
+async def measure(partitions: int, settle: float) -> dict[str, int]:
+    """Return the resident memory after each event, and after a failover with what there is after the creation."""
+    shape = Shape(partitions // 50, 50)
+    more = Shape(partitions // 100, 100, shape.brokers, prefix="new", first_topic=shape.topics)
+    async with benches(settle, shape, more) as bench:
+        await bench.note(LARGER)
+        resident = bench.resident
+    async with benches(settle, shape) as bench:
+        await bench.run(shape, more)
+        return resident | bench.resident
 
 
 def main() -> None:
@@ -126,10 +143,11 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=SETTLE_SECONDS)
     arguments = parser.parse_args()
     resident = command.on_zookeeper(measure, arguments.partitions, arguments.settle)
-    print(f"| {arguments.settle:g} s after | resident, MiB | of that after failover |")
+    print(f"| {arguments.settle:g} s after | resident, MiB | of that after a failover with as many partitions |")
     print("| --- | ---: | ---: |")
     for event, memory in resident.items():
-        print(f"| {event} | {memory >> 20} | {memory / resident['failover']:.2f} |")
+        like = LARGER if event in (LARGER, CREATION) else FAILOVER
+        print(f"| {event} | {memory >> 20} | {memory / resident[like]:.2f} |")
 
 
 if __name__ == "__main__":
