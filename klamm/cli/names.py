@@ -14,6 +14,8 @@ from transport.settings import INT_MAX, LONG_MAX
 class Number(click.IntRange):
     """An integer of at least `at_least` that fits the field of a message."""
 
+    name = "integer"
+
     def __init__(self, at_least: int, at_most: int) -> None:
         super().__init__(min=at_least)
         self._at_most = at_most

@@ -55,7 +55,13 @@ class RateOrAuto(click.ParamType[int | str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Return the rate, or AUTO."""
-        return value if value == AUTO else RATE.convert(value, param, ctx)
+        if value == AUTO:
+            return value
+        try:
+            rate = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number of bytes per second nor {AUTO}", param, ctx)
+        return RATE.convert(rate, param, ctx)
 
 
 def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
