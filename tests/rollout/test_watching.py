@@ -28,6 +28,7 @@ PROGRESS: Mapping[str, object] = {
 COUNTS = dict.fromkeys(MoveState, 0) | {MoveState.DONE: 3, MoveState.IN_FLIGHT: 2, MoveState.PENDING: 5}
 RUNNING = Report("monday", RolloutState(), "", 0, "process 7 on here", COUNTS, PROGRESS)
 HELD = evolve(RUNNING, state=RolloutState(holds=frozenset({HeldBy.BRAKE})), brake="broker 3 died")
+PAUSED = evolve(RUNNING, state=RolloutState(holds=frozenset({HeldBy.OPERATOR})), brake="paused by operator")
 OVER = evolve(
     RUNNING,
     state=RolloutState(Phase.DONE),
@@ -47,11 +48,12 @@ def looking_at(*reports: Report) -> Callable[[], Awaitable[Report]]:
 
 async def test_a_pipe_gets_a_line_for_each_change(capsys: pytest.CaptureFixture[str], autojump_clock: object) -> None:
     assert autojump_clock
-    await watching.watch(looking_at(RUNNING, RUNNING, HELD, OVER), "table")
+    await watching.watch(looking_at(RUNNING, RUNNING, HELD, PAUSED, OVER), "table")
     how_far = "3 of 10 done, 2 in flight, 5.0 MB left, 1.0 MB/s, 5 s left (so far within 4%)"
     assert capsys.readouterr().out.splitlines() == [
         f"running: {how_far}",
         f"paused by brake, broker 3 died: {how_far}",
+        f"paused by operator: {how_far}",
         "done: 9 done, 1 skipped",
     ]
 
@@ -79,3 +81,9 @@ async def test_a_terminal_shows_it_in_one_place(monkeypatch: pytest.MonkeyPatch,
     assert "paused by brake" not in last
     assert "9 done, 1 skipped" in last
     assert "orders-1   skipped  has replicas [5], not [1]" in last
+
+
+@pytest.mark.parametrize(("report", "because"), [(HELD, "broker 3 died"), (PAUSED, None), (RUNNING, None)])
+def test_a_brake_has_a_reason_beside_the_state(report: Report, because: str | None) -> None:
+    assert dict(report.rows).get("because") == because
+    assert report.document["brake"] == (because or "")

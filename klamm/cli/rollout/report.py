@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from controller.rollout.states import MoveState, Phase, RolloutState
+from controller.rollout.states import HeldBy, MoveState, Phase, RolloutState
 from klamm.cli.rollout.showing import Progress
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import UNKNOWN
@@ -49,8 +49,8 @@ class Report:
     def rows(self) -> Iterator[tuple[str, str]]:
         """All that is known of it, by name."""
         yield "state", str(self.state)
-        if self.brake and self.state.is_paused:
-            yield "because", self.brake
+        if self.because:
+            yield "because", self.because
         yield "started", moment(self.started_ms)
         if not self.state.is_over:
             yield "carried out by", self.carried_out_by or "no process: `klamm rollout run` goes on"
@@ -72,6 +72,11 @@ class Report:
         yield "as of", moment(progress.get("at", UNKNOWN))
 
     @property
+    def because(self) -> str:
+        """The reason of a brake that holds it; the state itself names an operator."""
+        return self.brake if self.state.is_paused and HeldBy.BRAKE in self.state.holds else ""
+
+    @property
     def settings(self) -> str:
         """Its limits and throttle, in a line."""
         return ", ".join(f"{name} {value}" for name, value in self.more if name in {"at once", "throttle"})
@@ -84,7 +89,7 @@ class Report:
         told = self.progress
         left, speed, error = told["seconds_left"], told["bytes_per_second"], told["error"]
         shown = Progress(str(self.state), *self._ended, told["in_flight"], told["bytes_left"], speed, left, error)
-        because = f", {self.brake}" if self.brake and self.state.is_paused else ""
+        because = f", {self.because}" if self.because else ""
         return f"{self.state}{because}: {shown.line}"
 
     @property
@@ -101,7 +106,7 @@ class Report:
         return {
             "state": self.state.phase.value,
             "paused_by": sorted(hold.value for hold in self.state.holds),
-            "brake": self.brake if self.state.is_paused else "",
+            "brake": self.because,
             "started_ms": self.started_ms,
             "carried_out_by": self.carried_out_by,
             **self.others,
