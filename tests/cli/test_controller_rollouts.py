@@ -87,7 +87,7 @@ async def test_it_is_paused_changed_and_aborted_while_another_waits(place: Place
     plan, other = place.planned([1, DEAF], [1, DEAF], TARGET, TARGET), place.planned(TARGET, name="tuesday", first=5)
     await place.klamm("rollout", "start", plan, "--in-flight", "2", "--throttle", "auto")
     said = await place.klamm("rollout", "start", other)
-    assert said.startswith("rollout tuesday: the controller carries out 1 moves, after 1 other: ")
+    assert said.startswith("rollout tuesday: the controller carries out 1 move, after 1 other: ")
     found = await place.until("running", in_flight=2)
     assert (found["settings"]["adapts"], found["settings"]["throttle"]) == (True, FIRST)
     assert (await place.klamm("rollout", "pause", "monday")).startswith("rollout monday: paused by operator")
@@ -130,6 +130,21 @@ async def test_a_plan_that_is_out_of_date_is_refused_with_a_list(place: Place) -
     )
     await place.until("done", done=2)
     assert await place.replicas() == [TARGET, TARGET, [5, 6], [2, 1]]
+
+
+async def test_what_is_as_planned_already_is_neither_counted_nor_taken_back(place: Place) -> None:
+    await place.create(TARGET, START)
+    plan = place.planned(*[TARGET] * 2)
+    said = await place.klamm("rollout", "run", plan, "--dry-run")
+    assert said.startswith("1 move, 0 bytes to copy, at least 1 window\n")
+    done = await run_klamm("rollout", "start", plan, "--bootstrap-server", place.klamm.bootstrap)
+    assert done.stderr.startswith(b"1 partition has the new replicas already\n1 move, 0 bytes to copy")
+    assert done.stdout.startswith(b"rollout monday: the controller carries out 1 move: ")
+    await place.until("done", done=1)
+    assert await place.klamm("rollout", "start", plan, "--name", "again") == "nothing is left to carry out\n"
+    await place.klamm("rollout", "undo", "monday")
+    await place.until("undone", back=1)
+    assert await place.replicas() == [TARGET, START]
 
 
 async def test_a_plan_that_does_not_fit_is_refused_with_broker_and_bytes(

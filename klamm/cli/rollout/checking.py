@@ -98,6 +98,12 @@ async def moves_of(
     return tuple(interned(made))
 
 
+def unmade(moves: Iterable[Move], states: Mapping[TopicPartition, PartitionState]) -> tuple[Move, ...]:
+    """Return the moves whose partitions do not have their new replicas yet."""
+    settled = {tp: state.replicas for tp, state in states.items() if not state.is_being_reassigned}
+    return tuple(move for move in moves if settled.get(move.tp) != move.after)
+
+
 async def _sizes(admin: MoveAdmin, states: Collection[PartitionState]) -> dict[TopicPartition, int]:
     """Return the sizes of partitions on their leaders, as far as these tell them."""
     leaders = sorted({state.leader for state in states if state.leader != NO_LEADER})
@@ -134,15 +140,20 @@ def _shortage(short: Shortage) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def tell_forecast(moves: Collection[Move], states: Mapping[TopicPartition, PartitionState], options: Options) -> None:
     """Say what moves need: bytes, windows, and the time at the throttle."""
     leaders = {tp: state.leader for tp, state in states.items()}
     found = forecast(moves, leaders, options.limits, None if options.adapts else options.throttle)
     unknown = sum(move.size == UNKNOWN and bool(move.adding) for move in moves)
-    parts = [f"{len(moves):,} moves, {size(found.bytes)} to copy"]
+    parts = [f"{counted(len(moves), 'move')}, {size(found.bytes)} to copy"]
     if unknown:
-        parts.append(f"not counting {unknown:,} partitions of unknown size")
-    parts.append(f"at least {found.windows:,} window{'' if found.windows == 1 else 's'}")
+        parts.append(f"not counting {counted(unknown, 'partition')} of unknown size")
+    parts.append(f"at least {counted(found.windows, 'window')}")
     if found.seconds is not None:
         busiest = "" if found.busiest is None else f" (broker {found.busiest} copies most)"
         parts.append(f"at least {duration(round(found.seconds * 1000))} at the throttle{busiest}")

@@ -18,7 +18,16 @@ from controller.rollout.moves import Move
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.progress import is_animated
 from klamm.cli.reassignment import preview
-from klamm.cli.rollout.checking import check_room, judged, moves_of, refuse_changed, tell_forecast, tell_left_out
+from klamm.cli.rollout.checking import (
+    check_room,
+    counted,
+    judged,
+    moves_of,
+    refuse_changed,
+    tell_forecast,
+    tell_left_out,
+    unmade,
+)
 from klamm.cli.rollout.described import state_of
 from klamm.cli.rollout.naming import NAME, asked, name_of, operator
 from klamm.cli.rollout.options import Options, run_options
@@ -83,9 +92,16 @@ class Handing:
         metadata = await admin.read_metadata(sorted({tp.topic for tp in file.targets}))
         changed = judged(admin, metadata, file, options)
         states = preview.states_of(metadata)
-        moves = await moves_of(admin, states, file, [tp for tp in file.targets if tp not in changed], {})
-        if not moves:
+        planned = await moves_of(admin, states, file, [tp for tp in file.targets if tp not in changed], {})
+        if not planned:
             raise click.ClickException("all partitions of the plan have changed since it was made: plan again")
+        # What somebody else has moved is left out: an undo takes back only what this rollout moves.
+        moves = unmade(planned, states)
+        if len(moves) < len(planned):
+            _tell_made(len(planned) - len(moves))
+        if not moves:
+            click.echo("nothing is left to carry out")
+            return
         await check_room(admin, moves, file, options)
         tell_forecast(moves, states, options)
         if options.dry_run:
@@ -134,9 +150,13 @@ class Handing:
 
     def _tell(self, started: StartRolloutResponse) -> None:
         waits = f", after {started.place:,} other{'s' if started.place > 1 else ''}" if started.place > 0 else ""
-        click.echo(
-            f"rollout {self.name}: the controller carries out {started.moves:,} moves{waits}: {_LOOK.format(self.name)}"
-        )
+        moves = counted(started.moves, "move")
+        click.echo(f"rollout {self.name}: the controller carries out {moves}{waits}: {_LOOK.format(self.name)}")
+
+
+def _tell_made(count: int) -> None:
+    have = "partition has" if count == 1 else "partitions have"
+    click.echo(f"{count:,} {have} the new replicas already", err=True)
 
 
 def settings_of(options: Options) -> RolloutSettings:

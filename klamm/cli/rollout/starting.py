@@ -16,7 +16,7 @@ from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import MoveFile
 from klamm.cli.rollout import described
 from klamm.cli.rollout.brakes import named
-from klamm.cli.rollout.checking import check_room, judged, moves_of, tell_forecast
+from klamm.cli.rollout.checking import check_room, judged, moves_of, tell_forecast, unmade
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
@@ -57,9 +57,9 @@ async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal
     states = preview.states_of(metadata)
     wanted = [tp for tp in plan.file.targets if tp not in changed]
     moves = await moves_of(admin, states, plan.file, wanted, history.before)
+    left = [move for move in unmade(moves, states) if history.state_of(move.tp) in _LEFT]
     if history.digest is None:
-        await check_room(admin, moves, plan.file, options)
-    left = [move for move in moves if history.state_of(move.tp) in _LEFT]
+        await check_room(admin, left, plan.file, options)
     if history.state.phase is Phase.RUNNING:
         tell_forecast(left, states, options)
     if options.dry_run:
