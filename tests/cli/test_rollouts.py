@@ -127,6 +127,7 @@ async def test_it_is_killed_goes_on_is_paused_and_aborted(place: Place) -> None:
         await place.until("ended", 6)
         said = await place.rollout("run", fails=True)
         assert said.startswith("Error: this plan is being carried out by process ")
+        assert said.endswith(f": see `klamm rollout status {place.plan}`\n")
         assert "paused: the rollout is paused by operator, carried out by process " in await place.alone("pause")
         found = await status_of(place.plan)
         assert found["carried_out_by"].startswith("process ")

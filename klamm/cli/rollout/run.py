@@ -52,7 +52,8 @@ def run(cluster: Cluster, plan: Path, options: Options) -> None:
         with files.locked():
             code = cluster.ask_moves(partial(carry_out, files=files, plan=content, options=options))
     except Taken as taken:
-        raise click.ClickException(f"this plan is being carried out by {taken}: see `klamm rollout status`") from None
+        see = f"see `klamm rollout status {plan}`"
+        raise click.ClickException(f"this plan is being carried out by {taken}: {see}") from None
     sys.exit(code)
 
 
