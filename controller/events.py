@@ -213,9 +213,13 @@ class CopyingSeen(ControllerEvent):
 
 @frozen
 class RoomSeen(ControllerEvent):
-    """Brokers have told the room on their disks: id, free bytes in all, and in the roomiest directory."""
+    """Brokers have told the room on their disks: id, free bytes in all, and in the roomiest directory.
+
+    They have also told how many bytes moves of the rollout in flight still lack.
+    """
 
     room: tuple[tuple[int, int, int], ...]
+    lacking: tuple[tuple[TopicPartition, int], ...] = ()
 
 
 @frozen

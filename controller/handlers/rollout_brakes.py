@@ -62,12 +62,14 @@ def signalled(context: ControllerContext, name: str, text: str) -> Rounds[None]:
         yield from change("rollouts", [Step(facts=(SignalSeen(name, text),))])
 
 
-def room_seen(context: ControllerContext, room: Iterable[tuple[int, int, int]]) -> Rounds[None]:
-    """Take the room on the disks of brokers."""
+def room_seen(
+    context: ControllerContext, room: Iterable[tuple[int, int, int]], lacking: Iterable[tuple[TopicPartition, int]]
+) -> Rounds[None]:
+    """Take the room on the disks of brokers, and the bytes that moves in flight lack."""
     rollout = context.rollouts.current
     if rollout is not None:
         disks = {broker: Disk(free, largest) for broker, free, largest in room}
-        yield from change("rollouts", [Step(facts=(RoomTold(rollout.name, disks),))])
+        yield from change("rollouts", [Step(facts=(RoomTold(rollout.name, disks, dict(lacking)),))])
 
 
 def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:

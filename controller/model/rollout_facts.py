@@ -112,9 +112,10 @@ class SignalSeen(RolloutFact):
 
 @frozen
 class RoomTold(RolloutFact):
-    """The room on the disks of brokers, as far as they tell it."""
+    """The room on the disks of brokers, and the bytes that moves in flight lack, as far as they tell it."""
 
     disks: Mapping[int, Disk]
+    lacking: Mapping[TopicPartition, int] = field(factory=dict)
 
 
 @frozen

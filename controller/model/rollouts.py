@@ -75,6 +75,12 @@ class Rollout:
     disks: Mapping[int, Disk] = field(factory=dict)
     """The room on the disks of brokers, as far as they tell it."""
 
+    lacking: dict[TopicPartition, int] = Factory(dict)
+    """The bytes that moves in flight lack, as far as brokers have told them."""
+
+    resumed: set[TopicPartition] = Factory(set)
+    """The moves in flight that an earlier controller has begun, until brokers tell what they lack."""
+
     landed: list[Move] = Factory(list)
     """The moves that have ended since: the brokers may have told of less than all of their bytes."""
 
@@ -148,7 +154,20 @@ class Rollout:
     def left(self) -> int:
         """The bytes that remain to be copied."""
         open_ = self.parts
-        return sum(open_[part.first].left if part.first in open_ else part.left for part in self.stored.parts)
+        whole = sum(open_[part.first].left if part.first in open_ else part.left for part in self.stored.parts)
+        return whole - sum(self._arrived(part.moves[number]) for part, number in self.flying)
+
+    def _arrived(self, move: Move) -> int:
+        """Return the bytes of a move in flight that have been copied, as far as it is known."""
+        return max(move.bytes - self.lacking.get(move.tp, move.bytes), 0)
+
+    def lacks(self, lacking: Mapping[TopicPartition, int]) -> None:
+        """Note the bytes that moves in flight lack. What an earlier controller had copied does not tell the rate."""
+        self.lacking = dict(lacking)
+        known = self.resumed & self.lacking.keys()
+        self.resumed -= known
+        moves = (part.moves[number] for part, number in self.flying)
+        self.time_left.correct(sum(self._arrived(move) for move in moves if move.tp in known))
 
     def summarised(self, *, closes: Collection[int] = ()) -> tuple[StoredPart, ...]:
         """Return what its state says about its parts once some are closed."""
@@ -270,6 +289,7 @@ class Rollouts:
                 _see(rollout, fact)
             case RoomTold():
                 rollout.disks, rollout.landed = fact.disks, []
+                rollout.lacks(fact.lacking)
             case SignalSeen():
                 self.is_stirred = self.is_stirred or rollout.signal != fact.text
                 rollout.signal = fact.text
@@ -281,6 +301,7 @@ class Rollouts:
         rollout.parts = dict(sorted({**rollout.parts, part.first: part}.items()))
         for number in part.flying:
             self.flying[part.moves[number].tp] = rollout.name, part.first, number
+        rollout.resumed.update(part.moves[number].tp for number in part.flying)
         rollout.is_look_due = True
 
     def _forget(self, name: str, firsts: tuple[int, ...] | None) -> None:
@@ -301,6 +322,7 @@ class Rollouts:
                 rollout.landed.append(part.moves[number])
             part.mark(number, state, why)
             tp = part.moves[number].tp
+            rollout.lacking.pop(tp, None)
             if state in _IN_FLIGHT:
                 self.flying[tp] = rollout.name, part.first, number
             else:

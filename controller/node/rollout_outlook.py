@@ -1,4 +1,4 @@
-"""Facts for rollouts that are not in the store: the operator's signals, the room on disks, the brokers' load.
+"""Facts for rollouts that are not in the store: the operator's signals, room, what is copied, the brokers' load.
 
 It is found outside the event queue, which is told.
 """
@@ -6,7 +6,7 @@ It is found outside the event queue, which is told.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 from attrs import define, field
@@ -17,6 +17,7 @@ from controller.node.rollout_signals import RolloutSignals
 from controller.progress.poller import ProgressPoller
 from controller.rollout.adapting import SECONDS
 from transport.host import Host
+from transport.metadata import TopicPartition
 
 
 @define
@@ -38,9 +39,10 @@ class RolloutOutlook:
         if rollout is None:
             return
         self._signals.look(nursery, context)
-        if progress.disks:
+        lacking = _lacking(context.rollouts.flying, progress)
+        if progress.disks or lacking:
             told = ((broker, disk.free, disk.largest) for broker, disk in progress.disks.items())
-            self.tell(RoomSeen(tuple(sorted(told))))
+            self.tell(RoomSeen(tuple(sorted(told)), lacking))
         if rollout.stored.settings.adapts and progress.answers:
             self._look_at_pace(progress)
 
@@ -53,3 +55,11 @@ class RolloutOutlook:
         longest = max((seconds for seconds in progress.answers.values() if seconds < math.inf), default=0.0)
         rate = progress.totals().rate
         self.tell(CopyingSeen(longest, silent, rate if rate >= 0 else None))
+
+
+def _lacking(flying: Iterable[TopicPartition], progress: ProgressPoller) -> tuple[tuple[TopicPartition, int], ...]:
+    """Return the bytes that moves in flight lack, of those for which all brokers have told them."""
+    now, followed = trio.current_time(), progress.progress
+    copies = {tp: followed.copies(tp, now) for tp in flying if tp in followed.moves}
+    told = {tp: each for tp, each in copies.items() if all(copy.bytes_left is not None for copy in each)}
+    return tuple((tp, sum(copy.bytes_left or 0 for copy in each)) for tp, each in told.items())

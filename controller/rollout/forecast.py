@@ -95,6 +95,12 @@ class TimeLeft:
         while len(self._recent) > 1 and now - self._recent[1][0] >= LONGEST_SECONDS:
             self._recent.popleft()
 
+    def correct(self, left: int) -> None:
+        """Take bytes out of what was left at all moments: they had been copied before the first one."""
+        self._marks = [(moment, before - left, estimate) for moment, before, estimate in self._marks]
+        self._recent = deque((moment, before - left) for moment, before in self._recent)
+        self._latest = self._latest[0], self._latest[1] - left
+
     @property
     def rate(self) -> float | None:
         """The bytes per second over the last minutes; None if it is not known yet."""

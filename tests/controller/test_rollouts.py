@@ -822,3 +822,42 @@ async def test_marks_that_cannot_be_written_do_not_keep_the_queue_busy(operator:
     assert [log["event"] for log in logs if log["log_level"] == "error"] == [
         "set aside: the store will never accept this"
     ]
+
+
+def lacking(**bytes_: int) -> RoomSeen:
+    """Tell the bytes that moves in flight lack."""
+    return RoomSeen((), tuple((TopicPartition("orders", int(name[1:])), left) for name, left in bytes_.items()))
+
+
+async def test_what_moves_in_flight_have_copied_is_not_left(operator: Operator) -> None:
+    await operator.start(4, into=2)
+    assert (await operator.describe()).bytes_left == 400
+    await operator.bench.handle(lacking(p0=40, p1=130))
+    assert (await operator.describe()).bytes_left == 340
+    await operator.catch_up(0)
+    assert (await operator.describe()).bytes_left == 300
+    await operator.finish()
+    assert (await operator.describe()).bytes_left == 0
+
+
+async def test_what_an_earlier_controller_has_copied_is_no_progress_of_this_one(operator: Operator) -> None:
+    await operator.start(4, into=2)
+    await operator.fail_over()
+    await operator.bench.handle(lacking(p0=40))
+    rollout = operator.bench.context.rollouts.by_name["monday"]
+    rollout.time_left.add(rollout.ran + 10, rollout.left)
+    assert (rollout.left, rollout.time_left.rate) == (340, 0)
+    await operator.bench.handle(lacking(p0=20, p1=50))
+    rollout.time_left.add(rollout.ran + 20, rollout.left)
+    assert (rollout.left, rollout.time_left.rate) == (270, 1)
+
+
+async def test_the_way_back_has_a_rate_of_its_own(operator: Operator) -> None:
+    await operator.start(4)
+    await operator.finish()
+    rollout = operator.bench.context.rollouts.by_name["monday"]
+    rollout.ran = 10
+    rollout.time_left.add(rollout.ran, 0)
+    assert rollout.time_left.rate == 40
+    await operator.order(RolloutOrder.UNDO)
+    assert rollout.time_left.rate is None

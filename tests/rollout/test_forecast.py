@@ -59,3 +59,11 @@ def test_the_time_left_of_a_course_of_days_is_known_at_each_moment() -> None:
         left.add(second, total - 1000 * second)
         if second:
             assert left.seconds == pytest.approx(hours * 3600 - second)
+
+
+def test_bytes_copied_before_the_first_moment_do_not_count_for_the_rate() -> None:
+    left = TimeLeft()
+    left.add(0, 1000)
+    left.correct(600)
+    left.add(10, 390)
+    assert (left.rate, left.seconds) == (1, 390)

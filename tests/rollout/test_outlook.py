@@ -12,13 +12,19 @@ from controller.model.context import ControllerContext
 from controller.model.rollout_facts import RolloutWritten
 from controller.node.rollout_outlook import RolloutOutlook
 from controller.progress.poller import ProgressPoller
+from controller.progress.tracker import Moves, MovingPartition
 from controller.rollout.adapting import SECONDS
 from controller.rollout.room import Disk
 from tests.controller.conftest import HOST
+from transport.errors import ErrorCode
 from transport.host import Host
-from transport.messages import BrokerEndpoint, RolloutSettings
+from transport.messages import BrokerEndpoint, LogDir, LogDirReplica, RolloutSettings
+from transport.metadata import BrokerRegistration, TopicPartition
 from transport.network import TcpNetwork
 from transport.store.rollouts import StoredRollout
+
+ISRS = [(1, 2, 3), (1, 2), (1, 2), (1, 2)]
+"""The first move is in sync, of the second all bytes are told, of the third none; the last is not the rollout's."""
 
 
 async def told(context: ControllerContext, *looks: dict[int, float]) -> list[ControllerEvent]:
@@ -59,3 +65,19 @@ async def test_without_a_rollout_nothing_is_told(autojump_clock: object) -> None
     assert autojump_clock
     context = ControllerContext(BrokerEndpoint(1001, "127.0.0.1", 1), 1, 1, config=ControllerConfig(1001))
     assert await told(context, {1: 0.1}) == []
+
+
+async def test_bytes_are_told_of_moves_in_flight_whose_brokers_all_have_told_them(autojump_clock: object) -> None:
+    assert autojump_clock
+    context, found = carrying_out(RolloutSettings()), list[ControllerEvent]()
+    moving = [MovingPartition(TopicPartition("orders", n), "id", 1, isr, (3, 2)) for n, isr in enumerate(ISRS)]
+    context.rollouts.flying = {move.tp: ("monday", 0, number) for number, move in enumerate(moving[:-1])}
+    async with trio.open_nursery() as nursery:
+        progress = ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001")
+        progress.progress.follow(Moves(tuple(moving), (BrokerRegistration(3, "127.0.0.1", 1, 1),)), 0.0)
+        for broker, size in ((1, 100), (3, 40)):
+            logs = [LogDirReplica("orders", "id", number, size, size, 0) for number in (1, 3)]
+            asked = [moving[number].tp for number in (1, 3)]
+            progress.progress.told(broker, asked, [LogDir("/data", ErrorCode.NONE, tuple(logs))], 1.0)
+        RolloutOutlook(found.append, Host()).look(nursery, context, progress)
+    assert found == [RoomSeen((), ((moving[0].tp, 0), (moving[1].tp, 60)))]
