@@ -16,11 +16,12 @@ from controller.model.rollout_facts import MoveLeftOut, MovesChosen
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
-from controller.rollout.backlog import WIDTH
+from controller.rollout.backlog import WIDTH, lane_of
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
 from controller.rollout.judging import Course, Judgement, judge
 from controller.rollout.moves import Move
 from controller.rollout.states import MoveState
+from controller.rollout.waiting import Reason
 from transport.log import get_logger
 from transport.messages import UNLIMITED, RolloutSettings
 from transport.metadata import NO_LEADER, TopicPartition
@@ -31,6 +32,8 @@ BEGUN_AT_ONCE: Final = 50
 """The most moves that one event begins or cancels, so that it does not take long."""
 
 _NOT_WRITTEN: Final = "its znodes cannot be read or written: see the controller's log"
+
+_CLOSES_LANE: Final = frozenset({Reason.INTO, Reason.DEAD})
 
 Place = tuple[Part, int]
 """The place of a move in the plan: its part, and its number there."""
@@ -56,7 +59,8 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     choice = _choose(context, rollout, places)
     begin = choice.begin[:BEGUN_AT_ONCE]
     held = rollout_brakes.brake_of(context, rollout) is not None
-    yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, choice.waits, is_held=held),))])
+    told = MovesChosen(rollout.name, choice.waits, is_held=held, behind=_behind(rollout, places, choice))
+    yield from change("rollouts", [Step(facts=(told,))])
     # A partition that is gone has no leader to wait for.
     gone = [place for move, place in places.items() if move.tp in choice.waits and _is_gone(context, *place)]
     chosen = [*(places[move] for move in begin), *gone]
@@ -90,6 +94,20 @@ def _leader(context: ControllerContext, move: Move) -> int | None:
     """Return the leader of a move's partition; None if it has never had one, or is gone."""
     led = context.leadership.get(move.tp)
     return None if led is None else led.leader
+
+
+def _behind(rollout: Rollout, places: Places, choice: Choice) -> dict[str, int]:
+    """Return how many moves wait that were not looked at, by what the others to the same broker wait for."""
+    unseen: Counter[int] = Counter()
+    for part in rollout.parts.values():
+        unseen.update(part.backlog.sizes)
+    unseen.subtract(lane_of(move) for move in places)
+    waits = set(choice.waits.values())
+    held = next((wait for wait in waits if wait.reason is Reason.HELD), None)
+    if held is not None:
+        return {str(held): unseen.total()}
+    closed = {wait.broker: wait for wait in waits if wait.reason in _CLOSES_LANE}
+    return {str(closed[broker]): count for broker, count in unseen.items() if count > 0 and broker in closed}
 
 
 def _into(rollout: Rollout) -> Counter[int]:

@@ -44,7 +44,10 @@ def described(context: ControllerContext, rollout: Rollout) -> RolloutDescriptio
     place = UNKNOWN if state.is_over else context.rollouts.queue.index(rollout)
     hold = None if state.is_over else rollout_brakes.hold_of(context, rollout)
     braked = hold is not None and not stored.holds
-    waits = Counter(map(str, rollout.waits.values())) if not state.is_over else Counter()
+    # What moves waited for before an operator's pause says nothing of the pause.
+    waits = Counter() if state.is_over or stored.holds else Counter(map(str, rollout.waits.values()))
+    if waits:
+        waits.update(rollout.behind)
     return RolloutDescription(
         rollout.name,
         stored.digest,

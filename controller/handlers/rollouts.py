@@ -74,7 +74,8 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
 
 def _again(rollout: Rollout) -> Rounds[None]:
     """Have the rollout go on in another event, so that this one does not take long."""
-    yield from change("rollouts", [Step(facts=(MovesChosen(rollout.name, rollout.waits, are_more=True),))])
+    told = MovesChosen(rollout.name, rollout.waits, are_more=True, behind=rollout.behind)
+    yield from change("rollouts", [Step(facts=(told,))])
 
 
 # --- parts of the plan --------------------------------------------------------------------------------------------

@@ -122,12 +122,13 @@ class RoomTold(RolloutFact):
 class MovesChosen(RolloutFact):
     """The moves that were looked at last wait for this; with `are_more`, others may begin right now.
 
-    `is_held` says that a brake holds them.
+    `is_held` says that a brake holds them, `behind` how many moves wait that were not looked at, by what for.
     """
 
     waits: Mapping[TopicPartition, Wait]
     are_more: bool = False
     is_held: bool = False
+    behind: Mapping[str, int] = field(factory=dict)
 
     @property
     def short(self) -> frozenset[int]:

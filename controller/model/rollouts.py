@@ -69,6 +69,9 @@ class Rollout:
     """Partitions under min ISR."""
 
     waits: Mapping[TopicPartition, Wait] = field(factory=dict)
+    behind: Mapping[str, int] = field(factory=dict)
+    """The number of moves that were not looked at, by what those before them wait for."""
+
     short: frozenset[int] = frozenset()
     """The brokers on whose disks moves wait for room."""
 
@@ -295,6 +298,7 @@ class Rollouts:
                 rollout.signal = fact.text
             case MovesChosen():
                 rollout.waits, rollout.short, rollout.is_held = fact.waits, fact.short, fact.is_held
+                rollout.behind = fact.behind
                 self.is_stirred = self.is_stirred or fact.are_more
 
     def _opened(self, rollout: Rollout, part: Part) -> None:

@@ -92,7 +92,7 @@ class Backlog:
         """Return the backlog of a plan, as it was at that progress."""
         backlog = cls(moves)
         for number, move in enumerate(moves):
-            backlog._lanes.setdefault(_lane_of(move), Lane()).numbers.append(number)
+            backlog._lanes.setdefault(lane_of(move), Lane()).numbers.append(number)
         for broker, cursor in (progress or {}).items():
             lane = backlog._lanes[broker]
             lane.position, lane.ahead = cursor.position, set(cursor.ahead)
@@ -106,6 +106,11 @@ class Backlog:
     def __len__(self) -> int:
         """Return how many moves wait."""
         return sum(map(len, self._lanes.values()))
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The number of moves that wait, by lane."""
+        return {broker: len(lane) for broker, lane in self._lanes.items()}
 
     @property
     def receivers(self) -> set[int]:
@@ -128,11 +133,11 @@ class Backlog:
     def take(self, number: int) -> None:
         """Take out a move that begins, or never will."""
         self._urgent.pop(number, None)
-        self._lanes[_lane_of(self.moves[number])].take(number)
+        self._lanes[lane_of(self.moves[number])].take(number)
 
     def put_back(self, number: int) -> None:
         """Put back a move that had been taken out."""
-        self._lanes[_lane_of(self.moves[number])].put_back(number)
+        self._lanes[lane_of(self.moves[number])].put_back(number)
 
     def candidates(
         self,
@@ -167,6 +172,7 @@ class Backlog:
         return sorted([*able, *stuck])
 
 
-def _lane_of(move: Move) -> int:
+def lane_of(move: Move) -> int:
+    """Return the lane of a move: the first broker that receives a replica, or NO_COPY."""
     before = move.before
     return next((broker for broker in move.after if broker not in before), NO_COPY)

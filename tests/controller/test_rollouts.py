@@ -861,3 +861,17 @@ async def test_the_way_back_has_a_rate_of_its_own(operator: Operator) -> None:
     assert rollout.time_left.rate == 40
     await operator.order(RolloutOrder.UNDO)
     assert rollout.time_left.rate is None
+
+
+async def test_all_moves_that_wait_are_counted_not_only_those_looked_at(operator: Operator) -> None:
+    await operator.start(20, into=3)
+    full = "broker 3 receives 3 replicas, the most at once"
+    assert (await operator.describe()).waits == ((full, 17),)
+    await operator.catch_up(0)
+    await operator.bench.handle(RolloutLook())
+    assert (await operator.describe()).waits == ((full, 16),)
+    await operator.bench.kill(5)
+    await operator.bench.handle(RolloutLook())
+    assert (await operator.describe()).waits == (("broker 5 died", 16),)
+    await operator.order(RolloutOrder.PAUSE)
+    assert (await operator.describe()).waits == ()

@@ -87,3 +87,9 @@ async def test_a_terminal_shows_it_in_one_place(monkeypatch: pytest.MonkeyPatch,
 def test_a_brake_has_a_reason_beside_the_state(report: Report, because: str | None) -> None:
     assert dict(report.rows).get("because") == because
     assert report.document["brake"] == (because or "")
+
+
+def test_a_row_counts_the_moves_that_wait_for_something() -> None:
+    waits = {"broker 4 is not alive": 2, "broker 5 receives 5 replicas, the most at once": 1}
+    rows = dict(evolve(RUNNING, progress={**PROGRESS, "waits": waits}).rows)
+    assert (rows["2 wait"], rows["1 waits"]) == tuple(waits)

@@ -68,7 +68,7 @@ class Report:
             within = "" if progress["error"] is None else f", so far within {progress['error']:.0%}"
             yield "time left", duration(progress["seconds_left"] * 1000) + within
         for text, count in progress["waits"].items():
-            yield f"{count:,} wait", text
+            yield f"{count:,} wait{'s' if count == 1 else ''}", text
         yield "as of", moment(progress.get("at", UNKNOWN))
 
     @property
