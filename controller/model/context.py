@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, compress, islice
+from operator import is_not
 from typing import assert_never
 
 from attrs import Factory, define, field
@@ -354,9 +355,10 @@ class ControllerContext:
             if not after:
                 del self._partitions[name]
             before = {number: before.get(number, UNASSIGNED) for number in after}
-        for tp, old, new in zip(tps, before.values(), after.values(), strict=True):
-            # What has not changed is mostly the same object.
-            if old is not new and old != new:
+        # What has not changed is mostly the same object.
+        others = list(map(is_not, before.values(), after.values()))
+        for tp, old, new in compress(zip(tps, before.values(), after.values(), strict=True), others):
+            if old != new:
                 self._reindex_partition(tp, old, new)
 
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:

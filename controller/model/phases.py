@@ -77,7 +77,11 @@ class Phases:
         """Follow a change of the assigned replicas: those no longer assigned lose their states."""
         partition, phases = self.rows.get(tp, NO_ROW)
         found = dict(zip(old, phases, strict=True)) if phases else {}
-        self.put_all([tp], [(partition, tuple([found.get(r) for r in new]))])
+        row = self._shared((partition, tuple([found.get(r) for r in new])))
+        if row == NO_ROW:
+            self.rows.pop(tp, None)
+        else:
+            self.rows[tp] = row
 
     def move_partitions(self, tps: Sequence[TopicPartition], to: PartitionPhase) -> None:
         """Let partitions enter a state, except those to which the table of states forbids it."""

@@ -52,7 +52,7 @@ def completed(moving: ReplicaAssignment) -> ReplicaAssignment:
 
 def is_caught_up(moving: ReplicaAssignment, isr: Collection[int]) -> bool:
     """Return whether the ISR covers TRS, so that phase B may begin. The members need not be alive."""
-    return all(replica in isr for replica in moving.target_replicas)
+    return set(isr).issuperset(moving.target_replicas)
 
 
 def beginners(moving: ReplicaAssignment, isr: Collection[int]) -> tuple[int, ...]:
