@@ -168,12 +168,12 @@ class TopicZnode:
 
 def encode_topic(topic: TopicZnode) -> bytes:
     """Encode a topic's znode: Kafka's version 3."""
-    assignments = topic.partitions
+    moving = [(p, a) for p, a in topic.partitions.items() if a.adding_replicas or a.removing_replicas]
     value: dict[str, Any] = {
         "version": 3,
-        "partitions": {p: a.replicas for p, a in assignments.items()},
-        "adding_replicas": {p: a.adding_replicas for p, a in assignments.items() if a.adding_replicas},
-        "removing_replicas": {p: a.removing_replicas for p, a in assignments.items() if a.removing_replicas},
+        "partitions": {p: a.replicas for p, a in topic.partitions.items()},
+        "adding_replicas": {p: a.adding_replicas for p, a in moving if a.adding_replicas},
+        "removing_replicas": {p: a.removing_replicas for p, a in moving if a.removing_replicas},
     }
     if topic.topic_id is not None:
         value["topic_id"] = topic.topic_id
