@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from controller.handlers import leadership, reassignments
 from controller.model import choosing, elections
+from controller.model.assignments import Change
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.rounds import Rounds, Step, change, read
@@ -169,11 +170,12 @@ def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[Topi
     faults = {tp: fault for tp, order in orders.items() if (fault := _order_fault(context, tp, order)) is not None}
     new = {tp: order for tp, order in orders.items() if tp not in faults and context.assignment(tp).replicas != order}
 
-    def wanted(tp: TopicPartition) -> ReplicaAssignment:
+    def decide(tp: TopicPartition) -> Change | None:
         is_refused = _order_fault(context, tp, orders[tp]) is not None
-        return context.assignment(tp) if is_refused else ReplicaAssignment(orders[tp])
+        order = ReplicaAssignment(orders[tp])
+        return None if is_refused else reassignments.change_to(context, tp, order, _first_leads)
 
-    yield from reassignments.write_assignments(context, "order", new, wanted, orders.get, _first_leads)
+    yield from reassignments.write_assignments(context, "order", new, decide, orders.get)
     # A concurrent write may have prevented the new order.
     left = {tp: order for tp, order in new.items() if context.assignment(tp).replicas != order}
     faults |= {tp: _order_fault(context, tp, order) or _lost(tp) for tp, order in left.items()}

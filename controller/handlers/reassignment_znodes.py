@@ -16,25 +16,25 @@ from itertools import chain
 
 from attrs import frozen
 
+from controller.model.assignments import Changes
 from controller.model.context import ControllerContext
 from controller.model.facts import ReassignmentIdentified
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.rounds import Rounds, Step, attempt, change, children, descendants, read, until_none_is_left
 from transport.log import get_logger
-from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op, Set, Znode
 
 log = get_logger(__name__)
 
 
-def writes_with(
-    context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
-) -> list[Op]:
-    """Return the writes for the multi that gives partitions of a topic these assignments."""
+def writes_with(context: ControllerContext, name: str, changes: Changes) -> list[Op]:
+    """Return the writes for the multi that changes the assignments of partitions of a topic."""
     moving = sum(map(context.reassigning.__contains__, context.partitions([name])))
-    begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in context.reassigning]
-    ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in context.reassigning]
+    after = {tp: change.assignment.is_being_reassigned for tp, change in changes.items()}
+    begun = [tp for tp, moves in after.items() if moves and tp not in context.reassigning]
+    ended = [tp for tp, moves in after.items() if not moves and tp in context.reassigning]
     creates: list[Op] = [
         Create(paths.reassignment(tp), formats.encode_reassign_partitions({tp: context.assignment(tp).replicas}))
         for tp in begun

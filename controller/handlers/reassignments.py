@@ -20,7 +20,7 @@ the leader epoch again (A1), so that AR starts to follow.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -30,12 +30,12 @@ from controller.handlers.leadership import initialise, read_again, refresh, writ
 from controller.handlers.topics import refresh_topics
 from controller.model import choosing, elections
 from controller.model.alike import decide_all
-from controller.model.assignments import AssignmentSteps, Change, TopicWrite
+from controller.model.assignments import AssignmentSteps, Change, Changes, TopicWrite
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import TopicWritten
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.model.rounds import Rounds, attempt, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
@@ -58,15 +58,15 @@ Choose = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Choice
 def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
     """Store new targets of known partitions (U1), then advance each move as far as its ISR allows."""
 
-    def wanted(tp: TopicPartition) -> ReplicaAssignment:
-        current = context.assignment(tp)
+    def decide(tp: TopicPartition) -> Change | None:
         # The ISR may have changed since the request was validated: a target without a possible leader is not stored.
         if not leaves_a_leader(context, tp, targets[tp]):
-            return current
-        return _in_safety(context, tp, reassign_to(current, targets[tp]))
+            return None
+        new = _in_safety(context, tp, reassign_to(context.assignment(tp), targets[tp]))
+        return change_to(context, tp, new, leads)
 
     kinds = {tp: (target, context.min_isr(tp.topic)) for tp, target in targets.items()}
-    yield from write_assignments(context, "U1", targets, wanted, kinds.get, leads)
+    yield from write_assignments(context, "U1", targets, decide, kinds.get)
     yield from reassignment_znodes.identify(context, targets)
     yield from _initialise(context, targets)
     yield from finish_ready(context, targets)
@@ -119,10 +119,12 @@ def leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     return Choice(leader, isr, others, first, stopped=dropped, deletes=True)
 
 
-def _change(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, choose: Choose) -> Change:
-    """Return what becomes of a partition with a new assignment."""
-    before = context.assignment(tp).replicas
-    added = tuple(r for r in new.replicas if r not in before)
+def change_to(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, choose: Choose) -> Change | None:
+    """Return what becomes of a partition with a new assignment, None if it has that already."""
+    before = context.assignment(tp)
+    if new == before:
+        return None
+    added = tuple(r for r in new.replicas if r not in before.replicas)
     phases = {r: context.replica_phases.get((tp, r)) for r in new.replicas}
     first = tuple(r for r, phase in phases.items() if phase is None)
     begun = tuple(r for r, phase in phases.items() if phase in (None, ReplicaPhase.NEW))
@@ -134,22 +136,17 @@ def write_assignments(
     context: ControllerContext,
     name: str,
     tps: Iterable[TopicPartition],
-    wanted: Callable[[TopicPartition], ReplicaAssignment],
+    decide: Callable[[TopicPartition], Change | None],
     kind: Callable[[TopicPartition], Hashable],
-    choose: Choose,
 ) -> Rounds[None]:
-    """Write the assignments that differ, up to MAX_PARTITIONS of a topic at a time, or fewer if its znode is large.
+    """Write what is decided, up to MAX_PARTITIONS of a topic at a time, or fewer if its znode is large.
 
-    What is `wanted` follows from a partition's assignment, its leadership, the live brokers and its `kind`, and so does
-    how it is led then. A znode changed by a concurrent write is read again and the write retried. A topic that has been
-    deleted, or whose znodes cannot be decoded or written, is left unchanged. If the state of one partition cannot be
-    written, those that were to be written with it are written one by one.
+    A decision follows from a partition's assignment, its leadership, the live brokers and its `kind`; None leaves it
+    unchanged. A znode changed by a concurrent write is read again and the write retried. A topic that has been deleted,
+    or whose znodes cannot be decoded or written, is left unchanged. If the state of one partition cannot be written,
+    those that were to be written with it are written one by one.
     """
     apart = set[str]()
-
-    def decide(tp: TopicPartition) -> Change | None:
-        new = wanted(tp)
-        return None if new == context.assignment(tp) else _change(context, tp, new, choose)
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         now, later = _divided(pending, apart)
@@ -158,19 +155,14 @@ def write_assignments(
         for tp, change in zip(now, changes, strict=True):
             if change is not None:
                 by_topic[tp.topic][tp] = change
-        writes = [_largest_write(context, name_of_topic, members) for name_of_topic, members in by_topic.items()]
+        writes = [_largest_write(context, members) for members in by_topic.values()]
         for members, written in zip(by_topic.values(), writes, strict=True):
             later += list(members)[len(written.changes) :]  # what did not fit into the multi
         outcome = yield from attempt(name, AssignmentSteps(context, writes))
-        refused, rejected = outcome.refused, [step.subjects for step in outcome.rejected if len(step.subjects) > 1]
-        apart.update(tps[0].topic for tps in rejected)
-        later += chain.from_iterable(rejected)
-        # No other znode tells whether a write of the topic alone took effect whose answer was lost.
-        alone = {
-            tp: by_topic[tp.topic][tp].assignment for step in refused if len(step.writes) == 1 for tp in step.subjects
-        }
-        again = yield from _read_again(context, [tp for step in refused for tp in step.subjects], alone)
-        return [*again, *later]
+        together = [step.subjects for step in outcome.rejected if len(step.subjects) > 1]
+        apart.update(tps[0].topic for tps in together)
+        again = yield from _read_again(context, outcome.refused, by_topic)
+        return [*again, *later, *chain.from_iterable(together)]
 
     yield from until_none_is_left(name, tps, write)
 
@@ -191,34 +183,45 @@ def _divided(
     return now, later
 
 
-def _largest_write(context: ControllerContext, name: str, changes: Mapping[TopicPartition, Change]) -> TopicWrite:
+def _largest_write(context: ControllerContext, changes: Changes) -> TopicWrite:
     """Return the write of the longest prefix, by halving, of the partitions that fits into a multi with their topic."""
     members = list(changes.items())
     while True:
-        write = _topic_write(context, name, dict(members))
+        write = _topic_write(context, dict(members))
         # One partition cannot be split; requests for topics that would outgrow their znode were refused.
         if len(members) == 1 or weight_of(write.group) <= context.config.request_limits.group:
             return write
         members = members[: len(members) // 2]
 
 
-def _topic_write(context: ControllerContext, name: str, changes: Mapping[TopicPartition, Change]) -> TopicWrite:
+def _topic_write(context: ControllerContext, changes: Changes) -> TopicWrite:
+    """Return the write of a topic's znode, and for each partition those of its strays, state and reassignment."""
+    [name] = {tp.topic for tp in changes}
     known = context.topics[name]
-    new = {tp: change.assignment for tp, change in changes.items()}
-    partitions = {**known.znode.partitions, **{tp.partition: assignment for tp, assignment in new.items()}}
+    partitions = {**known.znode.partitions, **{tp.partition: change.assignment for tp, change in changes.items()}}
     topic = TopicWritten(name, TopicZnode(partitions, known.znode.topic_id, known.znode.unknown), known.version + 1)
     write = Set(paths.topic(name), formats.encode_topic(topic.znode), known.version)
-    recalled = strays.take_back(context, {tp: change.added for tp, change in changes.items() if change.added})
-    choices = {tp: change.choice for tp, change in changes.items() if change.choice is not None}
-    left = strays.leave(context, {tp: choice.stopped for tp, choice in choices.items() if choice.stopped})
-    led = [elections.led_by(choice, context.leadership[tp], context.epoch) for tp, choice in choices.items()]
+    replicas = [step for tp, change in changes.items() for step in _strays(context, tp, change)]
+    led = {
+        tp: elections.led_by(change.choice, context.leadership[tp], context.epoch)
+        for tp, change in changes.items()
+        if change.choice is not None
+    }
     states = [
         Set(path, formats.encode_partition_state(after), after.partition_epoch - 1)
-        for path, after in zip(paths.partition_states(choices), led, strict=True)
+        for path, after in zip(paths.partition_states(led), led.values(), strict=True)
     ]
-    moves = reassignment_znodes.writes_with(context, name, new)
-    group = (write, *recalled.writes, *left.writes, *states, *moves)
-    return TopicWrite(topic, changes, group, dict(zip(choices, led, strict=True)), (*recalled.facts, *left.facts))
+    moves = reassignment_znodes.writes_with(context, name, changes)
+    group = (write, *chain.from_iterable([step.writes for step in replicas]), *states, *moves)
+    return TopicWrite(topic, changes, group, led, tuple(chain.from_iterable([step.facts for step in replicas])))
+
+
+def _strays(context: ControllerContext, tp: TopicPartition, change: Change) -> Iterator[Step]:
+    """Yield the steps that recall strays of a partition, and leave its replicas that are assigned no longer."""
+    if change.added and context.strays:
+        yield strays.take_back(context, tp, change.added)
+    if change.choice is not None and change.choice.stopped:
+        yield strays.leave(context, tp, change.choice.stopped)
 
 
 def leaves_a_leader(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
@@ -255,11 +258,15 @@ def _surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssig
 
 
 def _read_again(
-    context: ControllerContext, tps: Sequence[TopicPartition], in_doubt: Mapping[TopicPartition, ReplicaAssignment]
+    context: ControllerContext, refused: Sequence[Step], tried: Mapping[str, Changes]
 ) -> Rounds[list[TopicPartition]]:
     """Reload the state that refused steps depend on; return the partitions that still have all of it."""
-    if not tps:
+    if not refused:
         return []
+    tps = [tp for step in refused for tp in step.subjects]
+    # No other znode tells whether a write of the topic alone took effect whose answer was lost.
+    alone = [tp for step in refused if len(step.writes) == 1 for tp in step.subjects]
+    in_doubt = {tp: tried[tp.topic][tp].assignment for tp in alone}
     found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)), in_doubt)
     yield from strays.load(context)
     closed = yield from reassignment_znodes.settle(context, found)
@@ -281,13 +288,12 @@ def finish_ready(context: ControllerContext, tps: Iterable[TopicPartition]) -> R
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
     """End moves whose ISR covers TRS (B6), as soon as a live replica of TRS leads."""
 
-    def ended(tp: TopicPartition) -> ReplicaAssignment:
-        assignment = context.assignment(tp)
+    def decide(tp: TopicPartition) -> Change | None:
         is_over = may_finish(context, tp) and _led_inside_target(context, tp)
-        return completed(assignment) if is_over else assignment
+        return change_to(context, tp, completed(context.assignment(tp)), leads) if is_over else None
 
     yield from _lead_inside_target(context, [tp for tp in tps if not _led_inside_target(context, tp)])
-    yield from write_assignments(context, "B6", tps, ended, lambda _: None, leads)
+    yield from write_assignments(context, "B6", tps, decide, lambda _: None)
     # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
     yield from reassignment_entries.rewrite(context, partial(reassignment_entries.is_done, context))
 

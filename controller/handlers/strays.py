@@ -13,7 +13,7 @@ where no such replica is assigned now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
@@ -51,22 +51,22 @@ from transport.store.protocol import Create, Delete
 log = get_logger(__name__)
 
 
-def leave(context: ControllerContext, replicas: Mapping[TopicPartition, Iterable[int]]) -> Step:
-    """Return the step that records replicas of partitions, by the brokers that have them, as strays."""
-    new = [stray for stray in _named(context, replicas) if stray not in context.strays]
-    led = context.leadership
-    epochs = [led[stray.tp].leader_epoch if stray.tp in led else EPOCH_DURING_DELETE for stray in new]
-    return Step(writes=tuple(Create(paths.stray(stray)) for stray in new), facts=tuple(map(StrayLeft, new, epochs)))
+def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
+    """Return the step that records the replicas of a partition on brokers as strays."""
+    new = [stray for stray in _named(context, tp, brokers) if stray not in context.strays]
+    epoch = context.leadership[tp].leader_epoch if tp in context.leadership else EPOCH_DURING_DELETE
+    writes = [Create(paths.stray(stray)) for stray in new]
+    return Step(writes=tuple(writes), facts=tuple([StrayLeft(stray, epoch) for stray in new]))
 
 
-def take_back(context: ControllerContext, replicas: Mapping[TopicPartition, Iterable[int]]) -> Step:
-    """Return the step that recalls strays on brokers where partitions will have replicas again."""
-    return _recall([stray for stray in _named(context, replicas) if stray in context.strays])
+def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
+    """Return the step that recalls strays on brokers where a partition will have replicas again."""
+    return _recall([stray for stray in _named(context, tp, brokers) if stray in context.strays])
 
 
-def _named(context: ControllerContext, replicas: Mapping[TopicPartition, Iterable[int]]) -> list[Stray]:
-    ids = {tp.topic: context.topic_id(tp.topic) for tp in replicas}
-    return [Stray(ids[tp.topic], *tp, broker_id) for tp, brokers in replicas.items() for broker_id in brokers]
+def _named(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> list[Stray]:
+    topic_id = context.topic_id(tp.topic)
+    return [Stray(topic_id, *tp, broker_id) for broker_id in brokers]
 
 
 def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
@@ -75,7 +75,7 @@ def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
     partition = StopReplicaPartition(
         tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True
     )
-    return evolve(leave(context, {tp: replicas}), subjects=(tp,), publications=(TellStopReplica(replicas, partition),))
+    return evolve(leave(context, tp, replicas), subjects=(tp,), publications=(TellStopReplica(replicas, partition),))
 
 
 def take_back_assigned(context: ControllerContext) -> Rounds[None]:

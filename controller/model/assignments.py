@@ -34,6 +34,10 @@ class Change:
     begun: tuple[int, ...]
 
 
+Changes = Mapping[TopicPartition, Change]
+"""What becomes of partitions."""
+
+
 @frozen
 class TopicWrite:
     """A write of a topic's znode, together with what accompanies the change of each partition.
@@ -42,7 +46,7 @@ class TopicWrite:
     """
 
     topic: TopicWritten
-    changes: Mapping[TopicPartition, Change]
+    changes: Changes
     group: Group
     led: Mapping[TopicPartition, LeaderAndIsr]
     facts: tuple[Fact, ...]

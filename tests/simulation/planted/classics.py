@@ -87,7 +87,10 @@ def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
         """Leave the leadership as it is."""
 
     def backwards(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-        yield from write(context, "B6", tps, lambda tp: completed(context.assignment(tp)), lambda _: None, as_before)
+        def decide(tp: TopicPartition) -> Any:  # noqa: ANN401
+            return reassignments.change_to(context, tp, completed(context.assignment(tp)), as_before)
+
+        yield from write(context, "B6", tps, decide, lambda _: None)
         yield from finish(context, tps)
 
     patch.setattr(reassignments, "finish", backwards)
