@@ -23,8 +23,8 @@ _LEFT: Final = (MoveState.PENDING, MoveState.IN_FLIGHT)
 class RolloutRow:
     """A rollout as the page shows it: `ended` of `of` moves have ended in the direction in which it goes.
 
-    Bytes, rate, time and error are None while unknown, `throttle` while there is none. `waits` has what most moves wait
-    for.
+    Bytes, rate, time and error are None while unknown, rate and time also at the end, `throttle` while there is none.
+    `waits` has what most moves wait for.
     """
 
     name: str
@@ -70,8 +70,8 @@ def _row(rollout: RolloutDescription) -> RolloutRow:
             if state in counts
         },
         bytes_left=rollout.bytes_left if rollout.bytes else None,
-        rate=_known(rollout.rate),
-        left_ms=_known(rollout.left_ms),
+        rate=None if is_over else _known(rollout.rate),
+        left_ms=None if is_over else _known(rollout.left_ms),
         error_percent=_known(rollout.error_percent),
         throttle=None if rollout.settings.throttle == UNTHROTTLED else rollout.settings.throttle,
         started_ms=rollout.started_ms,

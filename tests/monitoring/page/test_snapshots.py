@@ -178,11 +178,21 @@ async def test_a_rollout_from_its_start_to_its_end(page: LivePage) -> None:
     held = await rollout_where(page, is_held=True)
     assert held["why"] == "paused by operator"
     await page.order("monday", RolloutOrder.RESUME)
+    assert page.service.office is not None
+    page.service.office.context.rollouts.by_name["monday"].time_left.add(10, 100)
+    rates = []
     for ended in range(3):
-        await rollout_where(page, ended=ended, in_flight=1)
+        rates.append((await rollout_where(page, ended=ended, in_flight=1))["rate"])
         await end_the_move(page)
+    assert rates[1:] == [20, 20]
     over = await rollout_where(page, phase="done")
-    assert (over["ended"], over["is_over"], over["is_held"]) == (3, True, False)
+    assert (over["ended"], over["is_over"], over["is_held"], over["rate"], over["left_ms"]) == (
+        3,
+        True,
+        False,
+        None,
+        None,
+    )
 
 
 async def test_an_undone_rollout_counts_what_is_back(page: LivePage) -> None:
