@@ -36,6 +36,7 @@ from controller.rollout.waiting import Wait
 from transport.metadata import TopicPartition
 from transport.store.rollouts import StoredPart, StoredRollout
 
+_NOT_COPIED: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED})
 _IN_FLIGHT: Final = frozenset({MoveState.IN_FLIGHT, MoveState.GOING_BACK})
 
 
@@ -158,9 +159,9 @@ class Rollout:
         """The bytes that remain to be copied."""
         open_ = self.parts
         whole = sum(open_[part.first].left if part.first in open_ else part.left for part in self.stored.parts)
-        return whole - sum(self._arrived(part.moves[number]) for part, number in self.flying)
+        return whole - sum(self.arrived(part.moves[number]) for part, number in self.flying)
 
-    def _arrived(self, move: Move) -> int:
+    def arrived(self, move: Move) -> int:
         """Return the bytes of a move in flight that have been copied, as far as it is known."""
         return max(move.bytes - self.lacking.get(move.tp, move.bytes), 0)
 
@@ -170,7 +171,7 @@ class Rollout:
         known = self.resumed & self.lacking.keys()
         self.resumed -= known
         moves = (part.moves[number] for part, number in self.flying)
-        self.time_left.correct(sum(self._arrived(move) for move in moves if move.tp in known))
+        self.time_left.correct(sum(self.arrived(move) for move in moves if move.tp in known))
 
     def summarised(self, *, closes: Collection[int] = ()) -> tuple[StoredPart, ...]:
         """Return what its state says about its parts once some are closed."""
@@ -284,7 +285,7 @@ class Rollouts:
             case MovesMarked():
                 self._marked(rollout, fact)
             case MoveLeftOut():
-                rollout.parts[fact.first].leave_out(fact.number)
+                _leave_out(rollout, fact)
             case MovedByHand():
                 rollout.by_hand, rollout.by_hand_version = fact.partitions, fact.version
                 rollout.by_hand_needed = max(rollout.by_hand_needed, fact.needed)
@@ -324,6 +325,8 @@ class Rollouts:
         for number, (state, why) in fact.changes.items():
             if rollout.disks and number in part.flying and state is part.direction.ended:
                 rollout.landed.append(part.moves[number])
+            if state in _NOT_COPIED:
+                rollout.time_left.correct(part.moves[number].bytes - rollout.arrived(part.moves[number]))
             part.mark(number, state, why)
             tp = part.moves[number].tp
             rollout.lacking.pop(tp, None)
@@ -331,6 +334,13 @@ class Rollouts:
                 self.flying[tp] = rollout.name, part.first, number
             else:
                 self.flying.pop(tp, None)
+
+
+def _leave_out(rollout: Rollout, fact: MoveLeftOut) -> None:
+    part = rollout.parts[fact.first]
+    if fact.number not in part.left_out:
+        rollout.time_left.correct(part.moves[fact.number].bytes)
+    part.leave_out(fact.number)
 
 
 def _see(rollout: Rollout, fact: RolloutSeen) -> None:

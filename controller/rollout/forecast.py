@@ -118,7 +118,10 @@ class TimeLeft:
 
     @property
     def error(self) -> float | None:
-        """The average error of the estimates so far, as a part of the time; None if none can be judged yet."""
+        """The average error of the estimates so far, as a part of the time.
+
+        None if none can be judged yet, or if they were wrong by more than the whole: that tells nothing.
+        """
         now, left = self._latest
         found = []
         for then, left_then, estimate in self._marks:
@@ -126,4 +129,5 @@ class TimeLeft:
             if estimate and now > then and copied > _TOLD_BY * left_then:
                 took = (now - then) * left_then / copied
                 found.append(abs(estimate / took - 1))
-        return sum(found) / len(found) if found else None
+        error = sum(found) / len(found) if found else None
+        return None if error is None or error > 1 else error

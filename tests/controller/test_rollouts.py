@@ -875,3 +875,17 @@ async def test_all_moves_that_wait_are_counted_not_only_those_looked_at(operator
     assert (await operator.describe()).waits == (("broker 5 died", 16),)
     await operator.order(RolloutOrder.PAUSE)
     assert (await operator.describe()).waits == ()
+
+
+async def test_bytes_that_nobody_will_copy_are_no_progress(operator: Operator) -> None:
+    await operator.start(4, into=2)
+    rollout = operator.bench.context.rollouts.by_name["monday"]
+    await operator.bench.move(TopicPartition("orders", 3), (5, 2))
+    assert (await operator.states())[3].startswith("overridden")
+    rollout.time_left.add(rollout.ran + 10, rollout.left)
+    assert (rollout.left, rollout.time_left.rate) == (300, 0)
+    await operator.finish()
+    await operator.bench.kill(1)
+    await operator.order(RolloutOrder.UNDO)
+    rollout.time_left.add(rollout.ran + 10, rollout.left)
+    assert (rollout.left, rollout.time_left.rate) == (0, 0)

@@ -67,3 +67,12 @@ def test_bytes_copied_before_the_first_moment_do_not_count_for_the_rate() -> Non
     left.correct(600)
     left.add(10, 390)
     assert (left.rate, left.seconds) == (1, 390)
+
+
+def test_an_error_of_more_than_the_whole_is_none() -> None:
+    left = TimeLeft()
+    left.add(0, 10_000)
+    left.add(10, 9_999)
+    for second in range(20, 100, 10):
+        left.add(second, 9_999 - 100 * (second - 10))
+    assert left.error is None
