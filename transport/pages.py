@@ -30,7 +30,12 @@ def _fault_of(url: str) -> str | None:
         with error:
             status = error.code
     except URLError as error:
-        return f"does not answer: {error.reason}"
+        return f"does not answer: {_words(error.reason)}"
     except (OSError, ValueError, HTTPException) as error:
-        return f"does not answer: {error}"
+        return f"does not answer: {_words(error)}"
     return None if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES else f"answers {status}"
+
+
+def _words(reason: object) -> str:
+    """Return a reason without the number of a system error."""
+    return reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
