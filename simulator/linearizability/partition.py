@@ -172,6 +172,9 @@ class Reassign(Operation[ModelPartition]):
     def _granted(self, state: ModelPartition) -> Iterator[ModelPartition]:
         if not state.exists or state.doom is Doom.GRANTED or (self.target is None and not state.moving):
             return
+        # A target without replicas is always refused.
+        if self.target == ():
+            return
         target = state.origin if self.target is None else self.target
         if target is None:
             yield replace(state, replicas=None)

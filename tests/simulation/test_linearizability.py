@@ -171,6 +171,7 @@ def test_wrong_answers_about_a_topic_of_three_partitions(wrong: Operation[ModelT
 @pytest.mark.parametrize(
     "wrong",
     [
+        Reassign(()),
         Reassign(NEW, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         Elect(ElectionType.PREFERRED, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         Elect(ElectionType.PREFERRED, None, ErrorCode.INVALID_TOPIC_EXCEPTION),
