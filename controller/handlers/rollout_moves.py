@@ -20,7 +20,7 @@ from controller.rollout.backlog import WIDTH, lane_of
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
 from controller.rollout.judging import Course, Judgement, judge
 from controller.rollout.moves import Move
-from controller.rollout.states import MoveState
+from controller.rollout.states import FORTH, MoveState
 from controller.rollout.waiting import Reason
 from transport.log import get_logger
 from transport.messages import UNLIMITED, RolloutSettings
@@ -193,6 +193,9 @@ def _begin(context: ControllerContext, rollout: Rollout, chosen: Iterable[Place]
 def _verdict(context: ControllerContext, part: Part, number: int) -> tuple[MoveState, str]:
     said, move = judged(context, part, number), part.moves[number]
     match said.course:
+        case Course.ENDED if part.direction is FORTH:
+            # An undo must not take back what others have moved.
+            return MoveState.OVERRIDDEN, "somebody else has moved it there"
         case Course.ENDED:
             return part.direction.ended, ""
         case Course.WAITING:

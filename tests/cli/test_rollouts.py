@@ -261,9 +261,17 @@ async def test_there_has_to_be_a_rollout(verb: str, tmp_path: Path) -> None:
 
 async def test_a_folder_without_a_plan_or_with_a_partition_twice_is_refused(tmp_path: Path) -> None:
     done = await run_klamm("rollout", "run", str(tmp_path))
-    assert b"there is no plan in this folder: plan.json, plan-0001.json" in done.stderr
+    assert b"there is no plan.json in this folder: name one that `klamm plan` wrote" in done.stderr
     for number in (1, 2):
         text = '{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}'
         (tmp_path / f"plan-{number}.json").write_text(text)
     done = await run_klamm("rollout", "run", str(tmp_path))
     assert b"plan-2.json: t-0 is in another file of the plan, too" in done.stderr
+
+
+async def test_a_folder_in_which_a_file_of_the_plan_is_missing_is_refused(tmp_path: Path) -> None:
+    for name in ("plan-0001.json", "rollback-0001.json", "rollback-0002.json"):
+        (tmp_path / name).write_text('{"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}')
+    done = await run_klamm("rollout", "run", str(tmp_path))
+    expected = f"Error: {tmp_path}: plan-0002.json of the plan is missing: copy the whole folder\n"
+    assert (done.returncode, done.stderr.decode()) == (1, expected)

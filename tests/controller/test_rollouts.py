@@ -277,6 +277,18 @@ async def test_a_move_by_hand_takes_its_partition_out_for_good(operator: Operato
     assert [assignments[n].replicas for n in (0, 7)] == [(5, 6), ORIGIN]
 
 
+async def test_what_others_have_moved_to_the_target_stays_when_the_rollout_is_undone(operator: Operator) -> None:
+    await operator.start(10)
+    await operator.start(1, name="tuesday", first=9)
+    await operator.finish()
+    text = "overridden: somebody else has moved it there"
+    assert await operator.states("tuesday") == {9: text}
+    await operator.order(RolloutOrder.UNDO, name="tuesday")
+    await operator.finish()
+    assert await operator.states("tuesday") == {9: text}
+    assert operator.bench.context.assignment(TopicPartition("orders", 9)).replicas == TARGET
+
+
 async def test_a_move_to_a_dead_broker_waits_and_so_does_the_rollout(operator: Operator) -> None:
     await operator.start(20, into=3)
     await operator.bench.kill(3)

@@ -25,6 +25,7 @@ from transport.metadata import TopicPartition
 JOURNAL: Final = "rollout.jsonl"
 _LOCK: Final = "rollout.lock"
 _PLAN: Final = re.compile(r"plan(-\d+)*\.json")
+_ROLLBACK: Final = re.compile(r"rollback(-\d+)*\.json")
 """The names that `klamm plan` gives; the records of `klamm reassignment execute` are beside these files."""
 
 _LONGEST_HOLDER: Final = 200
@@ -59,11 +60,7 @@ class PlanFiles:
 
     def read(self) -> Plan:
         """Return the plan. Raises click.ClickException."""
-        files = [self.path]
-        if self.path.is_dir():
-            files = sorted(file for file in self.path.iterdir() if _PLAN.fullmatch(file.name))
-        if not files:
-            raise click.ClickException(f"{self.path}: there is no plan in this folder: plan.json, plan-0001.json")
+        files = _files_in(self.path) if self.path.is_dir() else [self.path]
         targets: dict[TopicPartition, Replicas] = {}
         starts: dict[TopicPartition, Replicas] = {}
         log_dirs: dict[Replica, str] = {}
@@ -109,6 +106,19 @@ class PlanFiles:
         finally:
             os.close(fd)
         return None
+
+
+def _files_in(folder: Path) -> list[Path]:
+    names = sorted(path.name for path in folder.iterdir())
+    # `klamm plan` writes each file of a plan together with its rollback.
+    planned = {name.replace("rollback", "plan", 1) for name in names if _ROLLBACK.fullmatch(name)}
+    missing = sorted(planned.difference(names))
+    if missing:
+        raise click.ClickException(f"{folder}: {', '.join(missing)} of the plan is missing: copy the whole folder")
+    files = [folder / name for name in names if _PLAN.fullmatch(name)]
+    if not files:
+        raise click.ClickException(f"{folder}: there is no plan.json in this folder: name one that `klamm plan` wrote")
+    return files
 
 
 def _lock(path: Path) -> int:
