@@ -190,3 +190,10 @@ async def test_the_page_of_a_standby_says_who_is_active(controllers: Controllers
         await tab.until("document.body.innerText.includes('standing by for controller 1001')")
         assert not await tab.run("document.getElementById('section-moves').checkVisibility()")
         assert tab.console == []
+
+
+async def test_many_partitions_at_risk_do_not_push_the_moves_far_down(shown: Shown) -> None:
+    await shown.cluster.create_topic("clicks", *[(1, 9)] * 60)
+    await shown.tab.until("document.querySelectorAll('#risks tbody tr').length === 50")
+    height = "document.getElementById('section-risks').getBoundingClientRect().height"
+    assert await shown.tab.run(f"{height} < window.innerHeight")
