@@ -31,7 +31,10 @@ def _fault_of(url: str) -> str | None:
             status = error.code
     except URLError as error:
         return f"does not answer: {_words(error.reason)}"
-    except (OSError, ValueError, HTTPException) as error:
+    except HTTPException as error:
+        # Its text may quote a part of the URL, or whatever was answered.
+        return f"is no page that can be got: {type(error).__name__}"
+    except (OSError, ValueError) as error:
         return f"does not answer: {_words(error)}"
     return None if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES else f"answers {status}"
 
