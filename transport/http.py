@@ -104,22 +104,29 @@ async def _content(connection: h11.Connection, pages: Pages, stream: trio.abc.St
         return _error(HTTPStatus.REQUEST_TIMEOUT), True
     except h11.RemoteProtocolError as fault:
         return _error(HTTPStatus(fault.error_status_hint)), True
-    return pages(request.target.decode("ascii").partition("?")[0]), request.method == b"GET"
+    # No answer to HEAD has a body, not even a refusal.
+    return _answer_to(request, pages), request.method != b"HEAD"
 
 
 async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Request:
-    """Return the head of the request; its body, if any, is left unread. Raises RemoteProtocolError."""
+    """Return the head of the request; its body, if any, is left unread.
+
+    Raises RemoteProtocolError, or BrokenResourceError if the client goes away without a request.
+    """
     while (event := connection.next_event()) is h11.NEED_DATA:
         connection.receive_data(bytes(await stream.receive_some(CHUNK_BYTES)))
-    # The client closed the connection without a request.
     if not isinstance(event, h11.Request):
-        raise h11.RemoteProtocolError("no request", HTTPStatus.BAD_REQUEST)
-    # h11 accepts any method, and any version and target that are well-formed, such as the targets of a proxy.
-    if event.method not in {b"GET", b"HEAD"}:
-        raise h11.RemoteProtocolError("not GET or HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
-    if not event.http_version.startswith(b"1.") or not event.target.startswith(b"/"):
-        raise h11.RemoteProtocolError("not a path, or not HTTP/1", HTTPStatus.BAD_REQUEST)
+        raise trio.BrokenResourceError("closed without a request, as by a probe of the port")
     return event
+
+
+def _answer_to(request: h11.Request, pages: Pages) -> Page | Stream:
+    # h11 accepts any method, and any version and target that are well-formed, such as the targets of a proxy.
+    if request.method not in {b"GET", b"HEAD"}:
+        return _error(HTTPStatus.METHOD_NOT_ALLOWED)
+    if not request.http_version.startswith(b"1.") or not request.target.startswith(b"/"):
+        return _error(HTTPStatus.BAD_REQUEST)
+    return pages(request.target.decode("ascii").partition("?")[0])
 
 
 async def _send_pieces(connection: h11.Connection, content: Stream, stream: trio.abc.Stream) -> None:

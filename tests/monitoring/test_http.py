@@ -111,6 +111,7 @@ async def test_an_unknown_path_says_which_there_are(nursery: trio.Nursery) -> No
         (b"GET metrics HTTP/1.1\r\nHost: here\r\n\r\n", HTTPStatus.BAD_REQUEST),
         (b"GET /metrics HTTP/2.0\r\nHost: here\r\n\r\n", HTTPStatus.BAD_REQUEST),
         (b"GET /metrics HTTP/1.1\r\n\r\n", HTTPStatus.BAD_REQUEST),  # HTTP/1.1 demands a Host header
+        (b"HEAD metrics HTTP/1.1\r\nHost: here\r\n\r\n", HTTPStatus.BAD_REQUEST),
         (b"CONNECT here:80 HTTP/1.1\r\nHost: here\r\n\r\n", HTTPStatus.METHOD_NOT_ALLOWED),
         (b"\xff\xfe\r\n\r\n", HTTPStatus.BAD_REQUEST),
         (b"\r\n\r\n", HTTPStatus.BAD_REQUEST),
@@ -125,6 +126,10 @@ async def test_garbage_is_refused(nursery: trio.Nursery, request_: bytes, expect
 async def test_a_request_that_ends_early_is_refused(nursery: trio.Nursery) -> None:
     response = await ask(nursery, await listen(nursery), b"GET /metrics HTTP/1.1\r\n", ends=True)
     assert status(response) == HTTPStatus.BAD_REQUEST
+
+
+async def test_a_probe_that_only_connects_is_no_fault(nursery: trio.Nursery) -> None:
+    assert await ask(nursery, await listen(nursery), b"", ends=True) == ""
 
 
 @pytest.mark.usefixtures("autojump_clock")
