@@ -21,6 +21,9 @@ _ALMOST_SECONDS: Final = 2.0
 
 _MS: Final = 1000
 
+_NO_END_SECONDS: Final = 1_000_000_000.0
+"""The time left, over thirty years, from which on it is not told: a rate near zero would make it too large a number."""
+
 
 @frozen
 class Totals:
@@ -128,7 +131,7 @@ def _whole(rate: float | None) -> int:
 
 
 def _ms(seconds: float | None) -> int:
-    return UNKNOWN if seconds is None else round(seconds * _MS)
+    return UNKNOWN if seconds is None or seconds >= _NO_END_SECONDS else round(seconds * _MS)
 
 
 # --- words ------------------------------------------------------------------------------------------------------

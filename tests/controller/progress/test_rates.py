@@ -79,6 +79,15 @@ def test_a_copy_that_is_slower_than_the_leader_grows_has_no_end() -> None:
     assert (described.rate, described.eta_ms) == (10 * RECORD, UNKNOWN)
 
 
+def test_a_time_left_that_nobody_lives_to_see_is_not_told() -> None:
+    room = copying()
+    room.told(1, 10**17, size=9 * 10**18)
+    room.wait(20)
+    room.told(4, 1, size=1)
+    described, everything = room.describe(), room.describe_all([])
+    assert (described.eta_ms, everything.eta_ms) == (UNKNOWN, UNKNOWN)
+
+
 def test_a_copy_that_keeps_up_with_a_busy_leader_is_almost_there() -> None:
     room = copying(1000, 990)
     room.copy(20, (1, 10), (4, 10))
