@@ -64,6 +64,9 @@ class Broadcast:
         return Stream(self._tell, "text/event-stream", headers)
 
     async def _tell(self, send: Send) -> None:
+        # More may have been answered while the heads of their streams were sent.
+        if self._listeners >= MAX_LISTENERS:
+            return
         self._listeners += 1
         self._is_wanted.set()
         told = -1

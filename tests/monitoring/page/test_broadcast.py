@@ -174,6 +174,21 @@ async def test_more_listeners_than_there_is_room_for_are_refused(nursery: trio.N
     assert isinstance(live.answer(()), Stream)
 
 
+async def test_those_that_come_at_once_find_no_more_room(nursery: trio.Nursery) -> None:
+    _, live = started(nursery)
+    answers = [live.answer(()) for _ in range(MAX_LISTENERS + 1)]
+    streams = [answer for answer in answers if isinstance(answer, Stream)]
+    assert len(streams) > MAX_LISTENERS
+    listeners = [Listener() for _ in streams]
+    async with trio.open_nursery() as those:
+        for stream, listener in zip(streams, listeners, strict=True):
+            listener.takes.set()
+            those.start_soon(stream.write, listener.send)
+        await trio.sleep(0.5)
+        those.cancel_scope.cancel()
+    assert sum(bool(listener.frames) for listener in listeners) == MAX_LISTENERS
+
+
 async def test_a_fault_in_a_snapshot_ends_nothing(nursery: trio.Nursery) -> None:
     source, live = started(nursery)
     source.is_broken = True
