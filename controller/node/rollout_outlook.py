@@ -53,8 +53,8 @@ class RolloutOutlook:
         self._next_pace = trio.current_time() + SECONDS
         silent = tuple(sorted(broker for broker, seconds in progress.answers.items() if seconds == math.inf))
         longest = max((seconds for seconds in progress.answers.values() if seconds < math.inf), default=0.0)
-        rate = progress.totals().rate
-        self.tell(CopyingSeen(longest, silent, rate if rate >= 0 else None))
+        rate = progress.progress.total_rate()
+        self.tell(CopyingSeen(longest, silent, None if rate is None else round(rate)))
 
 
 def _lacking(flying: Iterable[TopicPartition], progress: ProgressPoller) -> tuple[tuple[TopicPartition, int], ...]:

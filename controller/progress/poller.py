@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from actors import Backoff, supervise
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.disks import disks_of
-from controller.progress.report import Totals, totals, with_progress
+from controller.progress.report import Survey, Totals, totals, with_progress
 from controller.progress.tracker import Moves, MoveTracker
 from controller.rollout.room import Disk
 from transport.errors import ApiError
@@ -50,6 +50,9 @@ MAX_PARTITIONS: Final = 2_000
 
 SLICE: Final = 200
 """The number of moves described before other tasks may run, which takes about 10 ms."""
+
+SURVEYED_AT_ONCE: Final = 50
+"""The number of moves looked at for totals before other tasks may run, which takes less than 1 ms."""
 
 UNSUPPORTED_SECONDS: Final = 60.0
 """The delay before asking a broker again that does not support the request."""
@@ -101,7 +104,8 @@ class ProgressPoller:
 
     async def add_to(self, response: DescribeReassignmentsResponse) -> DescribeReassignmentsResponse:
         """Return descriptions with the progress that brokers reported; yields to other tasks in between."""
-        now, now_ms, all_moves = trio.current_time(), self.host.now_ms(), self.totals()
+        all_moves = (await survey_of(self.progress)).totals()
+        now, now_ms = trio.current_time(), self.host.now_ms()
         told = []
         for described in response.reassignments:
             told.append(with_progress(described, self.progress, all_moves, now, now_ms))
@@ -165,6 +169,16 @@ class ProgressPoller:
     def _see_room(self, broker_id: int, response: DescribeLogDirsResponse) -> None:
         volumes = {one.path: Volume(one.total, one.usable) for one in response.log_dirs}
         self.disks.update(disks_of({broker_id: BrokerLogDirs(response.log_dirs, volumes=volumes)}))
+
+
+async def survey_of(progress: MoveTracker) -> Survey:
+    """Return a look at all moves; other tasks run in between, so that thousands of moves do not hold them up."""
+    survey, now = Survey(progress), trio.current_time()
+    for number, tp in enumerate(list(progress.moves), 1):
+        survey.look_at(tp, now)
+        if number % SURVEYED_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+    return survey
 
 
 def _by_broker(moves: Moves) -> dict[int, list[TopicPartition]]:

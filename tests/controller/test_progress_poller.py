@@ -11,12 +11,19 @@ import trio
 import trio.testing
 from attrs import define, evolve, field
 
-from controller.progress.poller import ANSWER_SECONDS, MAX_PARTITIONS, ProgressPoller
+from controller.progress.poller import ANSWER_SECONDS, MAX_PARTITIONS, SURVEYED_AT_ONCE, ProgressPoller
 from controller.progress.tracker import Moves, MovingPartition
 from controller.rollout.room import Disk
 from tests.controller.conftest import HOST
 from transport.errors import ErrorCode
-from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
+from transport.messages import (
+    UNKNOWN,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeReassignmentsResponse,
+    LogDir,
+    LogDirReplica,
+)
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.network import TcpNetwork
 from transport.wire import Handlers, serve
@@ -73,6 +80,22 @@ async def test_many_moves_are_asked_about_in_requests_of_limited_size() -> None:
         poller.follow(moves(2 * MAX_PARTITIONS + 5, await leader.listen(nursery)))
         await until_known(poller, 2 * MAX_PARTITIONS + 4, 1)
         assert leader.asked == [MAX_PARTITIONS, MAX_PARTITIONS, 5]
+
+
+async def test_the_totals_of_many_moves_hold_nobody_up() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with polling() as (poller, nursery):
+        poller.follow(moves(10 * SURVEYED_AT_ONCE))
+        nursery.start_soon(count)
+        await poller.add_to(DescribeReassignmentsResponse(()))
+        assert turns > 5
 
 
 async def test_a_silent_broker_holds_up_no_other() -> None:

@@ -10,14 +10,13 @@ from attrs import frozen
 
 from controller.handlers.reassignment_views import describe_move
 from controller.model.context import ControllerContext
-from controller.progress.report import Survey, Totals, with_progress
+from controller.progress.poller import survey_of
+from controller.progress.report import Totals, with_progress
 from controller.progress.tracker import MoveTracker
 from transport.messages import UNKNOWN, ReassignmentDescription
 from transport.metadata import TopicPartition
 
 MAX_MOVES: Final = 50
-SLICE: Final = 50
-"""The number of moves looked at before other tasks may run, which takes less than 1 ms."""
 
 
 @frozen
@@ -47,13 +46,9 @@ class MovesView:
 
 
 async def view_of_moves(context: ControllerContext, tracker: MoveTracker, now_ms: int) -> MovesView:
-    """Return the moves; other tasks run in between, so that thousands of moves do not hold them up."""
-    survey, now = Survey(tracker), trio.current_time()
-    for number, tp in enumerate(list(tracker.moves), 1):
-        survey.look_at(tp, now)
-        if number % SLICE == 0:
-            await trio.lowlevel.checkpoint()
-    totals = survey.totals()
+    """Return the moves; other tasks run in between."""
+    survey = await survey_of(tracker)
+    totals, now = survey.totals(), trio.current_time()
     shown = _first(survey.stalled, context)
     described = [with_progress(describe_move(context, tp), tracker, totals, now, now_ms) for tp in shown]
     return MovesView(len(context.reassigning), totals, tuple(map(_row, described)))

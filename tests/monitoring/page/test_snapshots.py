@@ -13,9 +13,10 @@ import trio
 from controller.model.notable import Notable
 from controller.monitoring.controller_states import STATE_OF
 from controller.monitoring.measurements import Measurements
-from controller.monitoring.page import broadcast, brokers, moves, partitions
+from controller.monitoring.page import broadcast, brokers, partitions
 from controller.monitoring.page.decisions import REASONS
 from controller.monitoring.page.snapshot import Snapshots
+from controller.progress import poller
 from tests.kit.live_page import LivePage
 from tests.kit.service import Controllers, until
 from transport.errors import ErrorCode
@@ -136,7 +137,7 @@ async def test_a_large_cluster_is_looked_at_in_slices(
     office = page.service.office
     await until(lambda: len(office.progress.progress.moves) == 2)
     monkeypatch.setattr(brokers, "SLICE", slices[0])
-    monkeypatch.setattr(moves, "SLICE", slices[1])
+    monkeypatch.setattr(poller, "SURVEYED_AT_ONCE", slices[1])
     seen = 0
 
     async def paused() -> None:
