@@ -8,6 +8,7 @@ the cluster are 0 on a standby.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nsmallest
 from typing import Final
 
 from attrs import define, field
@@ -193,10 +194,10 @@ class ControllerMetrics(Collector):
         """Yield a series for each partition that cannot be written to, judged by its leader and ISR."""
         partitions = self.measurements.partitions
         notable = {} if partitions is None else partitions.notable
-        unavailable = [tp for tp, kinds in notable.items() if kinds & (Notable.OFFLINE | Notable.UNDER_MIN_ISR)]
+        unavailable = [] if partitions is None else list(partitions.having(Notable.OFFLINE | Notable.UNDER_MIN_ISR))
         text = "0 for a partition that is offline or under min ISR; partitions without a series are available."
         series = GaugeMetricFamily("klamm_partition_available", text, labels=["topic", "partition", "reason"])
-        for tp in sorted(unavailable)[:MAX_PARTITION_SERIES]:
+        for tp in nsmallest(MAX_PARTITION_SERIES, unavailable):
             series.add_metric([tp.topic, str(tp.partition), _reason(notable[tp])], 0)
         yield series
         text = f"Unavailable partitions without a series, beyond the first {MAX_PARTITION_SERIES}."

@@ -5,7 +5,9 @@ The counts are updated from facts: only partitions that a fact names are judged 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Final
 
 from attrs import define, field
@@ -16,6 +18,8 @@ from controller.model.facts import Fact
 from controller.model.known_topics import UNASSIGNED
 from controller.model.notable import Notable, judge_all
 from transport.metadata import TopicPartition
+
+_NUMBER: Final = attrgetter("_value_")
 
 _ABOUT_MANY: Final = (facts.LeadershipsWritten, facts.PartitionsMoved, facts.PartitionsFound)
 
@@ -33,6 +37,11 @@ class PartitionCounts:
         """Return the number of partitions in one of the conditions."""
         return self._counts[kind]
 
+    def having(self, kinds: Notable) -> Iterator[TopicPartition]:
+        """Yield the partitions with any of some conditions. Flags are compared as numbers, several times faster."""
+        bits, numbers = kinds.value, map(_NUMBER, self.notable.values())
+        return (tp for tp, number in zip(self.notable, numbers, strict=True) if number & bits)
+
     def note(self, applied: Iterable[Fact]) -> None:
         """Remember the partitions named by facts that are about to be applied to the context."""
         for fact in applied:
@@ -45,16 +54,19 @@ class PartitionCounts:
         """Judge the noted partitions again by the current context."""
         changed, self._changed = self._changed, {}
         tps = list(changed)
+        shifts: Counter[tuple[Notable, Notable]] = Counter()
         for tp, now in zip(tps, judge_all(self.context, tps), strict=True):
             before = self.notable.get(tp, Notable.NOTHING)
             if now == before:
                 continue
-            for kind in Notable:
-                self._counts[kind] += (kind in now) - (kind in before)
+            shifts[before, now] += 1
             if now:
                 self.notable[tp] = now
             else:
                 self.notable.pop(tp, None)
+        for (before, now), number in shifts.items():
+            for kind in Notable:
+                self._counts[kind] += number * ((kind in now) - (kind in before))
 
     def _named(self, fact: Fact) -> Iterator[TopicPartition]:
         match fact:
