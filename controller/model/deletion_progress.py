@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from attrs import frozen
+
 from controller.model.context import ControllerContext
 from controller.model.facts import Replica
 from controller.model.state_machines import ReplicaPhase
@@ -19,9 +21,29 @@ def left(context: ControllerContext) -> list[Replica]:
     return [replica for replica, phase in _replicas(context) if phase is not ReplicaPhase.DELETION_SUCCESSFUL]
 
 
-def ineligible(context: ControllerContext) -> list[Replica]:
-    """Return the replicas that deletions wait for: their broker is not alive or failed to delete them."""
-    return [replica for replica, phase in _replicas(context) if phase is ReplicaPhase.DELETION_INELIGIBLE]
+@frozen
+class Pending:
+    """The replicas that may still have data, those of them that deletions wait for, and the topics of the latter.
+
+    Deletions wait for replicas whose broker is not alive or failed to delete them.
+    """
+
+    replicas: int = 0
+    ineligible: int = 0
+    waiting_topics: int = 0
+
+
+def pending(context: ControllerContext) -> Pending:
+    """Return the counts of what is still to be deleted."""
+    replicas = ineligible = waiting_topics = 0
+    phases_of = context.replica_phases.of
+    for name in context.deletions:
+        of_topic = ineligible
+        for phases in map(phases_of, context.partitions([name])):
+            replicas += len(phases) - phases.count(ReplicaPhase.DELETION_SUCCESSFUL)
+            ineligible += phases.count(ReplicaPhase.DELETION_INELIGIBLE)
+        waiting_topics += ineligible > of_topic
+    return Pending(replicas, ineligible, waiting_topics)
 
 
 def _replicas(context: ControllerContext) -> Iterator[tuple[Replica, ReplicaPhase | None]]:

@@ -22,6 +22,7 @@ from actors import EventStatistics
 from actors.histogram import Histogram
 from controller.model import deletion_progress
 from controller.model.context import ControllerContext
+from controller.model.deletion_progress import Pending
 from controller.model.namesakes import that_wait
 from controller.model.notable import Notable
 from controller.monitoring.measurements import Measurements
@@ -52,18 +53,6 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     f"{CONTROLLER}_globaltopiccount": ("Topics.", lambda c, _p: len(c.topics)),
     f"{CONTROLLER}_globalpartitioncount": ("Partitions that have ever had a leader.", lambda c, _p: len(c.leadership)),
     f"{CONTROLLER}_topicstodeletecount": ("Topics that are being deleted.", lambda c, _p: len(c.deletions)),
-    f"{CONTROLLER}_replicastodeletecount": (
-        "Replicas of topics that are being deleted and may still have data.",
-        lambda c, _p: len(deletion_progress.left(c)),
-    ),
-    f"{CONTROLLER}_topicsineligibletodeletecount": (
-        "Topics whose deletion waits for a replica.",
-        lambda c, _p: len({tp.topic for tp, _ in deletion_progress.ineligible(c)}),
-    ),
-    f"{CONTROLLER}_replicasineligibletodeletecount": (
-        "Replicas that deletions wait for: their brokers are not alive or failed to delete them.",
-        lambda c, _p: len(deletion_progress.ineligible(c)),
-    ),
     f"{CONTROLLER}_activebrokercount": ("Registered brokers, shutting down or not.", lambda c, _p: len(c.brokers)),
     f"{CONTROLLER}_fencedbrokercount": ("Always 0: only KRaft fences brokers.", lambda _c, _p: 0),
     "klamm_controller_epoch": ("The epoch of the controllership.", lambda c, _p: c.epoch),
@@ -125,6 +114,7 @@ class ControllerMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield from self._cluster()
+        yield from self._deletions()
         yield from self._moves()
         yield from self._controller()
         yield from self._channels()
@@ -136,6 +126,16 @@ class ControllerMetrics(Collector):
         for name, (text, gauge) in _CLUSTER.items():
             value = 0 if partitions is None else gauge(partitions.context, partitions)
             yield GaugeMetricFamily(name, text, value=value)
+
+    def _deletions(self) -> Iterator[Metric]:
+        partitions = self.measurements.partitions
+        pending = Pending() if partitions is None else deletion_progress.pending(partitions.context)
+        text = "Replicas of topics that are being deleted and may still have data."
+        yield GaugeMetricFamily(f"{CONTROLLER}_replicastodeletecount", text, value=pending.replicas)
+        text = "Topics whose deletion waits for a replica."
+        yield GaugeMetricFamily(f"{CONTROLLER}_topicsineligibletodeletecount", text, value=pending.waiting_topics)
+        text = "Replicas that deletions wait for: their brokers are not alive or failed to delete them."
+        yield GaugeMetricFamily(f"{CONTROLLER}_replicasineligibletodeletecount", text, value=pending.ineligible)
 
     def _moves(self) -> Iterator[Metric]:
         moves = self.moves()

@@ -16,6 +16,7 @@ from controller.monitoring.measurements import Measurements, measured
 from controller.monitoring.metrics import CONTROLLER, MAX_PARTITION_SERIES, STATS, ControllerMetrics
 from controller.node import dispatch
 from controller.progress.report import Totals
+from tests.controller import deletions
 from tests.controller.conftest import ENDPOINT, HOST, TP, Bench, bench, clock
 from tests.kit.scrape import Samples, samples
 from transport.messages import (
@@ -102,6 +103,18 @@ async def test_the_cluster_in_numbers(bench: Bench, nursery: trio.Nursery) -> No
 
     seen.left_office()
     assert page_of(seen)[OFFLINE] == 0
+
+
+async def test_deletions_in_numbers(bench: Bench, nursery: trio.Nursery) -> None:
+    seen = await take_office(bench, nursery)
+    await bench.start((1, 2, 3), (1, 3))
+    await bench.kill(2)
+    await deletions.mark(bench, "orders")
+    names = [f"{CONTROLLER}_{what}deletecount" for what in ("topicsto", "replicasto")]
+    waiting = [f"{CONTROLLER}_{what}ineligibletodeletecount" for what in ("topics", "replicas")]
+    assert [page_of(seen)[name] for name in [*names, *waiting]] == [1, 5, 1, 1]
+    await deletions.deleted(bench, deletions.replica(1), deletions.replica(3))
+    assert [page_of(seen)[name] for name in [*names, *waiting]] == [1, 3, 1, 1]
 
 
 @pytest.mark.requirement("B5")
