@@ -18,6 +18,7 @@ from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
 _NARROWEST: Final = 8
+_CONTROLS: Final = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)]) | {ord("\n"): "\n"}
 _PARTITION_FIELDS: Final = (
     *("topic", "partition", "replicas", "adding_replicas", "removing_replicas"),
     *("leader", "isr", "leader_epoch", "controller_epoch"),
@@ -148,4 +149,9 @@ def show(cell: object) -> str:
     """Return a cell's text: a list of brokers as 1,2,3, an empty value as a dash."""
     if isinstance(cell, tuple | list):
         return ",".join(map(str, cell)) or "-"
-    return "-" if cell is None else str(cell) or "-"
+    return "-" if cell is None else harmless(str(cell)) or "-"
+
+
+def harmless(text: str) -> str:
+    """Return a text without control characters, with which a rack, for example, could command the terminal."""
+    return text.translate(_CONTROLS)

@@ -15,6 +15,7 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from klamm.cli.output import harmless
 from klamm.cli.top.board import tables
 from klamm.cli.top.facts import controller_of, counts, moving
 from klamm.cli.top.following import Look
@@ -187,7 +188,7 @@ class TopApp(App[None]):
         row = self._grid.selected
         if row is not None:
             self._selected[self._number] = row.id
-        self._lines["detail"].update(Text(row.detail if row else ""))
+        self._lines["detail"].update(Text(harmless(row.detail) if row else ""))
 
     def _want(self, words: str) -> None:
         self._wanted = words

@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple
 from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
 
+from klamm.cli.output import harmless
+
 _GAP: Final = 2
 _CUT: Final = "…"
 
@@ -155,7 +157,7 @@ def parts_of(table: Table, row: Row, places: Sequence[Place]) -> list[tuple[str,
         if parts:
             parts.append((" " * _GAP, Tone.PLAIN))
         cell, column = row.cells[place.column], table.columns[place.column]
-        parts.append((_aligned(cell.text, place.width, to_right=column.to_right), cell.tone))
+        parts.append((_aligned(harmless(cell.text), place.width, to_right=column.to_right), cell.tone))
     return parts
 
 

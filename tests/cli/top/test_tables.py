@@ -12,7 +12,7 @@ from klamm.cli.top.board import BAR_CELLS, MOST_AT_RISK, tables
 from klamm.cli.top.facts import at_risk, counts, moving
 from klamm.cli.top.reading import Reading
 from klamm.cli.top.rollouts import Untold
-from klamm.cli.top.tables import Cell, Column, Order, Row, Table, fitted, head, parts_of
+from klamm.cli.top.tables import Cell, Column, Order, Place, Row, Table, Tone, fitted, head, parts_of
 from tests.cli.top.readings import busy, cluster, counted, move, partition, rollout, texts
 from transport.messages import UNKNOWN, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
@@ -194,3 +194,8 @@ def test_all_tables_fit(room: int) -> None:
     for found in tables(busy(), [rollout(done=1_000_000)]):
         places = fitted(found, room)
         assert sum(place.width for place in places) + 2 * (len(places) - 1) <= room
+
+
+def test_a_cell_commands_no_terminal() -> None:
+    found = Table("", (Column("rack"),), (Row(1, (Cell("a\x1b[2Jb"),), ""),), "")
+    assert parts_of(found, found.rows[0], [Place(0, 6)]) == [("a[2Jb ", Tone.PLAIN)]
