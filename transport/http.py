@@ -56,7 +56,7 @@ class Stream:
     status: HTTPStatus = HTTPStatus.OK
 
 
-Pages = Callable[[str], Page | Stream]
+Pages = Callable[[str], Awaitable[Page | Stream]]
 """Returns what is at a path. If it raises, only that request goes unanswered."""
 
 
@@ -105,7 +105,7 @@ async def _content(connection: h11.Connection, pages: Pages, stream: trio.abc.St
     except h11.RemoteProtocolError as fault:
         return _error(HTTPStatus(fault.error_status_hint)), True
     # No answer to HEAD has a body, not even a refusal.
-    return _answer_to(request, pages), request.method != b"HEAD"
+    return await _answer_to(request, pages), request.method != b"HEAD"
 
 
 async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Request:
@@ -120,13 +120,13 @@ async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.R
     return event
 
 
-def _answer_to(request: h11.Request, pages: Pages) -> Page | Stream:
+async def _answer_to(request: h11.Request, pages: Pages) -> Page | Stream:
     # h11 accepts any method, and any version and target that are well-formed, such as the targets of a proxy.
     if request.method not in {b"GET", b"HEAD"}:
         return _error(HTTPStatus.METHOD_NOT_ALLOWED)
     if not request.http_version.startswith(b"1.") or not request.target.startswith(b"/"):
         return _error(HTTPStatus.BAD_REQUEST)
-    return pages(request.target.decode("ascii").partition("?")[0])
+    return await pages(request.target.decode("ascii").partition("?")[0])
 
 
 async def _send_pieces(connection: h11.Connection, content: Stream, stream: trio.abc.Stream) -> None:

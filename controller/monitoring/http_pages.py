@@ -61,7 +61,6 @@ def pages_of(service: ControllerService, measurements: Measurements, live: Broad
         events=service.statistics,
         session_state=lambda: service.store.state,
         quarantined=service.quarantine_size,
-        moves=service.moves,
     )
     pages: Final[dict[str, Callable[[], Page | Stream]]] = {
         "/metrics": lambda: Page(metrics.text(), content_type=CONTENT_TYPE),
@@ -71,7 +70,13 @@ def pages_of(service: ControllerService, measurements: Measurements, live: Broad
         **{path: partial(_same, asset) for path, asset in assets().items()},
         "/events": partial(live.answer, HEADERS),
     }
-    return lambda path: pages[path]() if path in pages else not_found(pages)
+
+    async def page_at(path: str) -> Page | Stream:
+        if path == "/metrics":
+            metrics.moves = await service.moves()
+        return pages[path]() if path in pages else not_found(pages)
+
+    return page_at
 
 
 def _same(page: Page) -> Page:

@@ -96,7 +96,9 @@ class ControllerMetrics(Collector):
     events: Callable[[], Mapping[str, EventStatistics]]
     session_state: Callable[[], SessionState]
     quarantined: Callable[[], int]
-    moves: Callable[[], Totals]
+    moves: Totals = field(factory=Totals, init=False)
+    """The totals of all moves, from before the page was asked for: looking at many moves takes a while."""
+
     _registry: CollectorRegistry = field(factory=lambda: CollectorRegistry(auto_describe=False), init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -138,7 +140,7 @@ class ControllerMetrics(Collector):
         yield GaugeMetricFamily(f"{CONTROLLER}_replicasineligibletodeletecount", text, value=pending.ineligible)
 
     def _moves(self) -> Iterator[Metric]:
-        moves = self.moves()
+        moves = self.moves
         text = "Moves that make no progress: `klamm reassignment describe` gives the reason."
         yield GaugeMetricFamily("klamm_stalled_reassignments", text, value=moves.stalled)
         text = "Bytes still to be copied until all moves are in sync, as last reported by brokers."

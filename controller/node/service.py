@@ -157,9 +157,9 @@ class ControllerService:
         """Return the number of topics and requests in quarantine after repeated faults."""
         return len(self._quarantine)
 
-    def moves(self) -> Totals:
+    async def moves(self) -> Totals:
         """Return the combined progress of all moves; empty totals on a standby."""
-        return Totals() if self._office is None else self._office.progress.totals()
+        return Totals() if self._office is None else await self._office.progress.totals()
 
     # --- what feeds the queue -----------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from actors import Backoff, supervise
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.disks import disks_of
-from controller.progress.report import Survey, Totals, totals, with_progress
+from controller.progress.report import Survey, Totals, with_progress
 from controller.progress.tracker import Moves, MoveTracker
 from controller.rollout.room import Disk
 from transport.errors import ApiError
@@ -98,13 +98,13 @@ class ProgressPoller:
             elif broker_id in wanted:
                 self._start(broker, wanted[broker_id])
 
-    def totals(self) -> Totals:
+    async def totals(self) -> Totals:
         """Return the combined progress of all moves."""
-        return totals(self.progress, trio.current_time())
+        return (await survey_of(self.progress)).totals()
 
     async def add_to(self, response: DescribeReassignmentsResponse) -> DescribeReassignmentsResponse:
         """Return descriptions with the progress that brokers reported; yields to other tasks in between."""
-        all_moves = (await survey_of(self.progress)).totals()
+        all_moves = await self.totals()
         now, now_ms = trio.current_time(), self.host.now_ms()
         told = []
         for described in response.reassignments:

@@ -60,14 +60,6 @@ class Survey:
         return Totals(self.moves, len(self.stalled), self._left, _whole(rate), _ms(seconds))
 
 
-def totals(progress: MoveTracker, now: float) -> Totals:
-    """Return the totals over all moves."""
-    survey = Survey(progress)
-    for tp in progress.moves:
-        survey.look_at(tp, now)
-    return survey.totals()
-
-
 def with_progress(
     described: ReassignmentDescription, progress: MoveTracker, all_moves: Totals, now: float, now_ms: int
 ) -> ReassignmentDescription:

@@ -19,7 +19,6 @@ from prometheus_client.registry import CollectorRegistry
 from actors import EventStatistics
 from controller.monitoring.measurements import Measurements
 from controller.monitoring.metrics import ControllerMetrics
-from controller.progress.report import Totals
 from tests.kit.promql import read
 from transport.store.protocol import SessionState
 
@@ -44,7 +43,6 @@ def series() -> dict[str, frozenset[str]]:
         lambda: {"Elect": EventStatistics()},
         lambda: SessionState.CONNECTED,
         lambda: 0,
-        Totals,
     )
     found = {name: labels for metric in metrics.collect() for name, labels in of_metric(metric)}
     return found | dict.fromkeys((metric.name for metric in of_process()), frozenset())

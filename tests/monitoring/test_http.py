@@ -39,7 +39,7 @@ class OneListener:
         await trio.sleep_forever()
 
 
-def page(path: str) -> Page:
+async def page(path: str) -> Page:
     return PAGES.get(path) or not_found(PAGES)
 
 
@@ -183,7 +183,11 @@ class Clock:
 async def clock(nursery: trio.Nursery, autojump_clock: object) -> tuple[OneListener, Clock]:  # noqa: ARG001
     going, network = Clock(), OneListener()
     stream = Stream(going.write, "text/event-stream", (("X-Own", "yes"),))
-    await nursery.start(partial(serve_http, network, lambda _: stream, "127.0.0.1", 80))
+
+    async def streaming(_: str) -> Stream:
+        return stream
+
+    await nursery.start(partial(serve_http, network, streaming, "127.0.0.1", 80))
     return network, going
 
 

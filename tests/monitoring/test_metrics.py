@@ -57,8 +57,8 @@ def page_of(measurements: Measurements, moves: Totals | None = None) -> Samples:
         events=lambda: {"BrokerChange": EventStatistics(2, 0.5, 0.5, 1.5, 1.0)},
         session_state=lambda: SessionState.CONNECTED,
         quarantined=lambda: 0,
-        moves=lambda: moves or Totals(),
     )
+    metrics.moves = moves or Totals()
     return samples(metrics.text().decode())
 
 

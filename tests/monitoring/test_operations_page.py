@@ -9,7 +9,6 @@ from actors import EventStatistics
 from controller.monitoring.controller_states import ControllerState
 from controller.monitoring.measurements import Measurements
 from controller.monitoring.metrics import ControllerMetrics
-from controller.progress.report import Totals
 from transport.store.protocol import SessionState
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -23,7 +22,6 @@ def served() -> set[str]:
         lambda: {"Elect": EventStatistics()},
         lambda: SessionState.CONNECTED,
         lambda: 0,
-        Totals,
     )
     return {metric.name + ("_total" if metric.type == "counter" else "") for metric in metrics.collect()}
 

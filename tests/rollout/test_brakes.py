@@ -85,7 +85,10 @@ async def _listen_only(_: trio.abc.Stream) -> None:
     ],
 )
 async def test_a_url_says_go_by_its_status(status: HTTPStatus, expected: str | None, nursery: trio.Nursery) -> None:
-    port = await nursery.start(serve_http, TcpNetwork(), lambda _: Page(b"", status), HOST, 0)
+    async def page(_: str) -> Page:
+        return Page(b"", status)
+
+    port = await nursery.start(serve_http, TcpNetwork(), page, HOST, 0)
     assert await page_fault(f"http://{HOST}:{port}/go") == expected
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from controller.progress.report import Totals, totals, with_progress
+from controller.progress.report import Survey, Totals, with_progress
 from controller.progress.tracker import Moves, MoveTracker, MovingPartition
 from tests.controller.conftest import TP
 from transport.errors import ErrorCode
@@ -28,6 +28,13 @@ RECORD = 100
 
 def broker(broker_id: int, storage_id: str = "disk") -> BrokerRegistration:
     return BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id, 1, storage_id=storage_id)
+
+
+def totals(progress: MoveTracker, now: float) -> Totals:
+    survey = Survey(progress)
+    for tp in progress.moves:
+        survey.look_at(tp, now)
+    return survey.totals()
 
 
 @define

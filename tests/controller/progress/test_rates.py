@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from controller.model.rate_window import WINDOW_SECONDS
-from controller.progress.report import Totals, totals, waits_for, with_progress
+from controller.progress.report import Totals, waits_for, with_progress
 from controller.progress.tracker import MoveTracker
 from tests.controller.conftest import TP
-from tests.controller.progress.moving import NOW_MS, OTHER, RECORD, Room, copying
+from tests.controller.progress.moving import NOW_MS, OTHER, RECORD, Room, copying, totals
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,

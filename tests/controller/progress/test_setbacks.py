@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, strategies as st
 
-from controller.progress.report import totals
 from tests.controller.conftest import TP
-from tests.controller.progress.moving import NOW_MS, RECORD, Room, broker, copying
+from tests.controller.progress.moving import NOW_MS, RECORD, Room, broker, copying, totals
 from transport.errors import ErrorCode
 from transport.messages import (
     UNKNOWN,

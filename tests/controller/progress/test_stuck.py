@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller.progress.report import totals
 from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS
 from tests.controller.conftest import TP
-from tests.controller.progress.moving import NOW_MS, OTHER, Room, copying
+from tests.controller.progress.moving import NOW_MS, OTHER, Room, copying, totals
 from transport.messages import (
     UNKNOWN,
 )

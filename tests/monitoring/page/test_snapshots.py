@@ -18,6 +18,7 @@ from controller.monitoring.page.decisions import REASONS
 from controller.monitoring.page.snapshot import Snapshots
 from controller.progress import poller
 from tests.kit.live_page import LivePage
+from tests.kit.scrape import scrape
 from tests.kit.service import Controllers, until
 from transport.errors import ErrorCode
 from transport.messages import LogDir, LogDirReplica, RolloutMove, RolloutOrder
@@ -124,6 +125,7 @@ async def test_the_progress_of_a_move_shows_although_nothing_was_decided(page: L
         return (row["done"], row["bytes_left"]) == (0.5, 100)
 
     await page.snapshot(has_half)
+    assert (await scrape(page.port))["klamm_reassignment_bytes_left"] == 100
 
 
 @pytest.mark.parametrize(("slices", "pauses"), [((100, 100), 1), ((2, 1), 5)])
