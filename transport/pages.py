@@ -11,13 +11,28 @@ from urllib.request import Request, urlopen
 import trio
 
 ANSWER_SECONDS: Final = 5.0
+"""The time for a whole answer: a page could send byte after byte for ever."""
+
+MAX_ASKED: Final = 4
+"""The most pages that are asked at a time, so that those which never end keep no thread from anything else."""
+
+_SLOTS: Final = trio.lowlevel.RunVar[trio.CapacityLimiter]("slots of pages")
 
 
 async def page_fault(url: str) -> str | None:
     """Return why a page says no, None if GET is answered with 2xx, by its last redirect, within ANSWER_SECONDS."""
     with trio.move_on_after(ANSWER_SECONDS):
-        return await trio.to_thread.run_sync(_fault_of, url, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(_fault_of, url, abandon_on_cancel=True, limiter=_slots())
     return "does not answer: timed out"
+
+
+def _slots() -> trio.CapacityLimiter:
+    try:
+        return _SLOTS.get()
+    except LookupError:
+        slots = trio.CapacityLimiter(MAX_ASKED)
+        _SLOTS.set(slots)
+        return slots
 
 
 def _fault_of(url: str) -> str | None:

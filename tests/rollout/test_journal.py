@@ -94,7 +94,7 @@ def test_a_plan_is_the_same_however_it_is_spread_over_files(tmp_path: Path) -> N
     parts.mkdir()
     for number in range(4):
         (parts / f"plan-0000{number}-0001.json").write_text(json.dumps({"partitions": [entries[number]]}))
-    for name in ("rollback-0001.json", "plan-00001-0001.json.before-execute.json", "plan.parquet"):
+    for name in ("rollback-00001-0001.json", "plan-00001-0001.json.before-execute.json", "plan.parquet"):
         (parts / name).write_text("no plan")
     assert PlanFiles(whole).read().digest == PlanFiles(parts).read().digest
     entries[0]["replicas"] = [4]
