@@ -6,6 +6,7 @@ from http import HTTPStatus
 from http.client import HTTPException
 from typing import Final
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 import trio
@@ -24,6 +25,15 @@ async def page_fault(url: str) -> str | None:
     with trio.move_on_after(ANSWER_SECONDS):
         return await trio.to_thread.run_sync(_fault_of, url, abandon_on_cancel=True, limiter=_slots())
     return "does not answer: timed out"
+
+
+def shown(url: str) -> str:
+    """Return a URL as people may see it: its user and its query may be secrets."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "the page"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _slots() -> trio.CapacityLimiter:

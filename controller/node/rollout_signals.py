@@ -15,6 +15,7 @@ from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
 from transport.host import Host
 from transport.messages import RolloutSettings
+from transport.pages import shown
 
 
 @define
@@ -55,4 +56,4 @@ async def signal_of(settings: RolloutSettings, host: Host) -> str:
     if not settings.go_url:
         return ""
     fault = await host.page_fault(settings.go_url)
-    return "" if fault is None else f"{settings.go_url} {fault}"
+    return "" if fault is None else f"{shown(settings.go_url)} {fault}"

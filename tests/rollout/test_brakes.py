@@ -30,7 +30,7 @@ from transport.messages import (
     RolloutSettings,
 )
 from transport.network import TcpNetwork
-from transport.pages import page_fault
+from transport.pages import page_fault, shown
 from transport.zookeeper_server import free_port
 
 HOST = "127.0.0.1"
@@ -97,6 +97,14 @@ async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pages, "ANSWER_SECONDS", 0.05)
     deaf = await nursery.start(TcpNetwork().serve, _listen_only, HOST, 0)
     assert "timed out" in str(await page_fault(f"http://{HOST}:{deaf}/"))
+
+
+async def test_what_may_be_secret_in_a_url_is_not_shown() -> None:
+    url = f"http://{HOST}:{free_port()}/go"
+    said = await signal_of(RolloutSettings(go_url=f"{url}?token=secret#secret"), Host())
+    assert said == f"{url} does not answer: Connection refused"
+    assert await Brakes(NOBODY, (), url=f"{url}?token=secret").look(cluster()) == Hold(said)
+    assert [shown("http://alice:secret@go/ready"), shown("http://[secret")] == ["http://go/ready", "the page"]
 
 
 async def _babble(stream: trio.abc.Stream) -> None:

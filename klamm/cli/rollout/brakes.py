@@ -15,7 +15,7 @@ from controller.rollout.choosing import Hold
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
-from transport.pages import page_fault
+from transport.pages import page_fault, shown
 
 LOOK_SECONDS: Final = 5.0
 """The time between two looks at what may hold a rollout up."""
@@ -55,7 +55,7 @@ class Brakes:
         if self.url is None:
             return None
         fault = await page_fault(self.url)
-        return None if fault is None else Hold(f"{self.url} {fault}")
+        return None if fault is None else Hold(f"{shown(self.url)} {fault}")
 
     def _dead(self, live: Collection[int]) -> Hold | None:
         died = sorted(set(self.at_start) - set(live))

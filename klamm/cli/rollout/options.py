@@ -15,6 +15,7 @@ from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Limits
 from klamm.cli.names import COUNT, RATE
 from klamm.cli.running import with_options
+from transport.pages import shown
 
 _DEFAULTS: Final = Limits()
 AUTO: Final = "auto"
@@ -70,10 +71,13 @@ def _url(_context: click.Context, _option: click.Parameter, value: str | None) -
     try:
         parts = urlsplit(value)
         is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        has_user = parts.username is not None
     except ValueError:  # of its port
-        is_one = False
+        is_one = has_user = False
+    if has_user:
+        raise click.BadParameter("a page is asked without user and password: http://HOST/PATH")
     if not is_one or not value.isprintable() or " " in value:
-        raise click.BadParameter(f"{value!r} is not the URL of a page: http://HOST/PATH")
+        raise click.BadParameter(f"{shown(value)!r} is not the URL of a page: http://HOST/PATH")
     return value
 
 
