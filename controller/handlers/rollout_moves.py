@@ -18,13 +18,13 @@ from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, change
 from controller.rollout.backlog import WIDTH, lane_of
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
-from controller.rollout.judging import Course, Judgement, judge
+from controller.rollout.judging import Course, Judgement, judge, stays_for
 from controller.rollout.moves import Move
 from controller.rollout.states import FORTH, MoveState
 from controller.rollout.waiting import Reason
 from transport.log import get_logger
 from transport.messages import UNLIMITED, RolloutSettings
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.metadata import NO_LEADER, OfReplicas, TopicPartition
 
 log = get_logger(__name__)
 
@@ -46,8 +46,15 @@ def judged(context: ControllerContext, part: Part, number: int) -> Judgement:
     move = part.moves[number]
     is_gone = move.topic not in context.topics or move.topic in context.deletions
     assignment = None if is_gone else context.assignment(move.tp)
+    if assignment and not part.is_forth and _is_being_cancelled(move, assignment):
+        return Judgement(Course.WAITING)
     is_other = not is_gone and context.topic_id(move.topic) != part.topic_ids[move.topic]
     return judge(move, assignment if assignment and assignment.replicas else None, is_other_topic=is_other)
+
+
+def _is_being_cancelled(move: Move, now: OfReplicas) -> bool:
+    """Return whether a move back was cancelled, and has not ended yet; those of administrators are out of it."""
+    return now.is_being_reassigned and now.target_replicas == move.before
 
 
 # --- choosing -----------------------------------------------------------------------------------------------------
@@ -155,10 +162,8 @@ def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]
     changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
     for part, number in _waiting(context, rollout):
         move = part.moves[number]
-        dead = [broker for broker in move.after if broker not in context.brokers]
-        if dead:
-            brokers = f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}"
-            text = f"{brokers} of {list(move.after)} not alive"
+        text = stays_for(move, context.brokers)
+        if text:
             log.warning("not moved back", rollout=rollout.name, partition=str(move.tp), reason=text)
             changes[part.first][number] = part.direction.pending, text
     yield from write_marks(rollout, changes)
@@ -234,7 +239,18 @@ def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Pla
 
 def cancel(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
     """Cancel moves in flight, a few in each event; their replicas get their order back."""
-    moves = [part.moves[n] for part, n in rollout.flying if judged(context, part, n).course is Course.IN_FLIGHT]
+    yield from _cancel(context, rollout, rollout.flying)
+
+
+def cancel_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Cancel moves back to brokers that are not alive, which they would wait for; a few in each event."""
+    dead = [(part, number) for part, number in rollout.flying if stays_for(part.moves[number], context.brokers)]
+    if dead:
+        yield from _cancel(context, rollout, dead)
+
+
+def _cancel(context: ControllerContext, rollout: Rollout, places: Iterable[Place]) -> Rounds[None]:
+    moves = [part.moves[n] for part, n in places if judged(context, part, n).course is Course.IN_FLIGHT]
     # Those that cannot be cancelled now keep no others from it, however many they are.
     able = [move for move in moves if refusal(context, move.tp, move.before) is None]
     yield from reassignments.begin(context, {move.tp: move.before for move in able[:BEGUN_AT_ONCE]})

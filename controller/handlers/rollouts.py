@@ -19,7 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.handlers import leader_elections, rollout_brakes, rollout_throttles
-from controller.handlers.rollout_moves import begin_next, cancel, judged, leave_out_dead
+from controller.handlers.rollout_moves import begin_next, cancel, cancel_dead, judged, leave_out_dead
 from controller.handlers.rollout_overrides import BY_HAND
 from controller.handlers.rollout_records import happen, write_marks, write_state
 from controller.model.context import ControllerContext
@@ -63,6 +63,8 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
         return
     if looks or rollout.is_look_due:
         yield from rollout_brakes.look(context, rollout, now)
+    if rollout.direction is BACK and not rollout.state.is_paused:
+        yield from cancel_dead(context, rollout)
     yield from settle(context, rollout)
     if rollout.name not in context.rollouts.by_name:
         return

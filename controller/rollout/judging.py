@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import Enum
 
 from attrs import frozen
@@ -54,6 +55,14 @@ def judge(move: Move, now: OfReplicas | None, *, was_seen: bool = False, is_othe
     if target == move.before or (_same(target, move.before) and was_seen):
         return Judgement(Course.OVERRIDDEN, "somebody else cancelled it") if was_seen else _WAITING
     return _elsewhere("has replicas", target, move)
+
+
+def stays_for(move: Move, live: Container[int]) -> str:
+    """Return why a move back is left to a later undo: brokers that are not alive. Empty if all of them are."""
+    dead = [broker for broker in move.after if broker not in live]
+    if not dead:
+        return ""
+    return f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))} of {list(move.after)} not alive"
 
 
 def _same(one: Replicas, other: Replicas) -> bool:

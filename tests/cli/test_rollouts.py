@@ -232,6 +232,30 @@ async def test_what_cannot_go_back_is_named_and_holds_up_no_other(place: Place) 
     }
 
 
+async def test_a_move_back_to_a_broker_that_dies_is_cancelled_and_named(place: Place) -> None:
+    await register_deaf_broker(place.store, DEAF)
+    await place.create([2, DEAF], [2, 1])
+    place.plan.mkdir()
+    entries = [*moves_in_a_plan([[3, 2]], before=[2, DEAF]), *moves_in_a_plan([[3, 2]], first=1, before=[2, 1])]
+    write_plan(place.plan / "plan.json", entries)
+    assert await place.rollout("run") == "rollout: done: 2 done\n"
+    said = ""
+
+    async def undo() -> None:
+        nonlocal said
+        said = await place.rollout("undo", fails=True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(undo)
+        await place.until("begun", 4)
+        await place.until("ended", 3)
+        await place.store.multi([Delete(paths.broker(DEAF))])
+    assert "orders-0 stays on [3, 2]: broker 9 of [2, 9] not alive\n" in said
+    assert await place.replicas() == [[3, 2], [2, 1]]
+    [named] = (await status_of(place.plan))["not_as_planned"]
+    assert named == {"partition": "orders-0", "move": "done", "because": "broker 9 of [2, 9] not alive"}
+
+
 async def test_a_dry_run_changes_nothing(place: Place) -> None:
     await place.create(*[START] * 4)
     place.planned(*[TARGET] * 4)

@@ -262,6 +262,75 @@ async def test_undo_leaves_what_would_go_back_to_a_dead_broker(operator: Operato
     assert await operator.states() == {0: text, 1: text}
 
 
+async def test_a_move_back_to_a_broker_that_dies_is_cancelled_and_named(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.handlers.rollout_moves.BEGUN_AT_ONCE", 1)
+    await operator.start(6, into=3, throttle=1_000)
+    await operator.finish()
+    await operator.order(RolloutOrder.UNDO)
+    await operator.catch_up(1)
+    assert operator.in_flight() == [0, 2]
+    await operator.bench.kill(1)
+    await operator.bench.handle(RolloutLook())
+    text = "done: broker 1 of [1, 2] not alive"
+    assert await operator.states() == {number: "back" if number == 1 else text for number in range(6)}
+    assert (operator.in_flight(), (await operator.describe()).phase) == ([], "undone")
+    assert await operator.bench.read_assignment(TopicPartition("orders", 0)) == ReplicaAssignment(TARGET)
+    assert await settings(operator.bench, paths.topic_config("orders")) == {}
+    await operator.bench.revive(1)
+    await operator.order(RolloutOrder.UNDO)
+    await operator.finish()
+    assert set((await operator.states()).values()) == {"back"}
+
+
+@pytest.mark.parametrize("moment", ["U1", "(U1)", "marks"])
+async def test_a_controller_that_dies_while_it_cancels_moves_back_leaves_none_behind(
+    operator: Operator, moment: str
+) -> None:
+    await operator.start(3)
+    await operator.finish()
+    await operator.order(RolloutOrder.UNDO)
+    await operator.bench.crash(operator.bench.kill(1), after=moment)
+    await operator.fail_over()
+    await operator.bench.handle(RolloutLook())
+    assert set((await operator.states()).values()) == {"done: broker 1 of [1, 2] not alive"}
+    assert await operator.bench.read_assignment(TopicPartition("orders", 0)) == ReplicaAssignment(TARGET)
+
+
+async def test_a_later_undo_takes_back_what_an_earlier_one_has_not_quite_cancelled(operator: Operator) -> None:
+    tp = TopicPartition("orders", 0)
+    await operator.upload(RolloutMove("orders", 0, (3, 4)))
+    await operator.bench.ask(StartRolloutRequest("monday", "digest", 1), StartRolloutResponse)
+    await operator.finish()
+    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.order(RolloutOrder.UNDO)
+    await operator.bench.alter_isr(tp, 3, 1)
+    await operator.bench.kill(2)
+    await operator.bench.handle(RolloutLook())
+    assert await operator.states() == {0: "done: broker 2 of [1, 2] not alive"}
+    assert operator.in_flight() == [0], "only when 4 has caught up, 1 may go"
+    await operator.bench.revive(2)
+    await operator.order(RolloutOrder.UNDO)
+    await operator.finish()
+    assert await operator.states() == {0: "back"}
+    assert await operator.bench.read_assignment(tp) == ReplicaAssignment(ORIGIN)
+
+
+async def test_an_undo_that_is_paused_cancels_nothing_while_a_broker_restarts(operator: Operator) -> None:
+    await operator.start(3)
+    await operator.finish()
+    await operator.order(RolloutOrder.UNDO)
+    await operator.order(RolloutOrder.PAUSE)
+    await operator.bench.kill(1)
+    await operator.bench.handle(RolloutLook())
+    assert operator.in_flight() == [0]
+    await operator.bench.revive(1)
+    await operator.order(RolloutOrder.RESUME)
+    await operator.finish()
+    assert set((await operator.states()).values()) == {"back"}
+
+
 async def test_a_move_by_hand_takes_its_partition_out_for_good(operator: Operator) -> None:
     await operator.start(20, into=3)
     for number in (0, 7):

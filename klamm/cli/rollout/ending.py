@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Final
+
+import trio
 
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
@@ -18,15 +21,16 @@ from transport.metadata import TopicPartition
 _FINE: Final = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
-async def cancel(admin: MoveAdmin, moves: Sequence[Move], display: Display) -> None:
-    """Cancel moves, and wait until their partitions have their replicas again, in their order."""
+async def cancel(admin: MoveAdmin, moves: Sequence[Move], display: Display, *, seconds: float = inf) -> None:
+    """Cancel moves, and wait until their partitions have their replicas again, in their order; so long at most."""
     display.say(f"cancelling {len(moves):,} moves")
     before = {move.tp: move.before for move in moves}
     cancelling = Cancelling(admin, list(before), before)
     await cancelling.begin()
-    async for status in MoveWatch(admin, before).follow():
-        if status.trouble:
-            display.say(f"cannot see the progress, trying again: {status.trouble}")
+    with trio.move_on_after(seconds):
+        async for status in MoveWatch(admin, before).follow():
+            if status.trouble:
+                display.say(f"cannot see the progress, trying again: {status.trouble}")
     await cancelling.restore_order()
 
 

@@ -107,6 +107,8 @@ class History:
             self._set(tp, state)
             if why:
                 self.why[tp] = why
+            else:
+                self.why.pop(tp, None)
 
     def _set(self, tp: TopicPartition, state: MoveState) -> None:
         if state is self.state_of(tp) or state in MOVES[self.state_of(tp)]:

@@ -14,18 +14,18 @@ from typing import Final
 import trio
 from attrs import define, evolve, field
 
-from controller.admin.active_controller import OutcomeUnknown
-from controller.admin.move_admin import ForeignAdmin, MoveAdmin
+from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import CANNOT_SEE
 from controller.admin.znode_moves import ZnodeMoves
 from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Hold
 from controller.rollout.forecast import TimeLeft
-from controller.rollout.judging import Course, judge
+from controller.rollout.judging import Course, judge, stays_for
 from controller.rollout.moves import Move
 from controller.rollout.room import Places
 from controller.rollout.states import BACK, FORTH, Happening, HeldBy, MoveState, Phase
 from klamm.cli.rollout.adapting import Adapting
+from klamm.cli.rollout.asking import place_logs, request
 from klamm.cli.rollout.brakes import Brakes
 from klamm.cli.rollout.ending import cancel, elect
 from klamm.cli.rollout.history import History
@@ -36,13 +36,16 @@ from klamm.cli.rollout.showing import Display, Progress
 from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.surroundings import Surroundings
 from klamm.cli.rollout.work import Work
-from transport.errors import ApiError, ErrorCode
-from transport.messages import PartitionState, ReassignablePartition, ReassignmentDescription
+from transport.errors import ApiError
+from transport.messages import PartitionState, ReassignmentDescription
 from transport.metadata import TopicPartition
 
 SHORTEST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 2.0
 """The pause is as long as the step before it, so that a cluster is asked half of the time at most."""
+
+CANCELLED_SECONDS: Final = 10.0
+"""The longest time that the other moves of an undo wait until those that cannot end are cancelled."""
 
 MOST_REFUSALS: Final = 3
 MOST_TROUBLE: Final = 10
@@ -250,23 +253,37 @@ class Runner:
     async def _begin_next(self, moving: Mapping[TopicPartition, ReassignmentDescription]) -> None:
         if isinstance(self.admin, ZnodeMoves) and (moving or self._work.in_flight):
             return  # Kafka's controller takes one request at a time
-        if self._work.direction is BACK:
+        paused_by = [hold.value for hold in self.history.state.holds if hold is not HeldBy.BRAKE]
+        if self._work.direction is BACK and not paused_by:
+            await self._cancel_dead()
             self._leave_out_dead()
-        paused_by = (hold.value for hold in self.history.state.holds if hold is not HeldBy.BRAKE)
         standing = self._around.standing(paused_by, self._log_dirs)
         choice = self._work.choose(self.options.limits, standing, trio.current_time())
         if choice.begin:
             await self._begin(choice.begin)
 
+    async def _cancel_dead(self) -> None:
+        """Cancel moves back to brokers that are not alive, which they would wait for."""
+        stuck = [move for move in self._work.in_flight if stays_for(move, self._around.live)]
+        if not stuck:
+            return
+        self._work.disown(stuck)
+        await cancel(self.admin, stuck, self.display, seconds=CANCELLED_SECONDS)
+        await self._note_cancelled(stuck)
+        await self.slowing.end([move.tp for move in stuck if self._work.is_waiting(move.tp)])
+
     def _leave_out_dead(self) -> None:
         """Leave partitions as they are whose original replicas are not all alive."""
+        stay: defaultdict[str, list[TopicPartition]] = defaultdict(list)
         for move in self._work.waiting:
-            dead = [broker for broker in move.after if broker not in self._around.live]
-            if dead:
-                self._work.end(move.tp)
-                brokers = f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))}"
-                self.history.why[move.tp] = f"{brokers} of {list(move.after)} not alive"
-                self.display.say(f"{move.tp} stays on {list(move.before)}: {self.history.why[move.tp]}")
+            why = stays_for(move, self._around.live)
+            if why:
+                stay[why].append(move.tp)
+                self.display.say(f"{move.tp} stays on {list(move.before)}: {why}")
+        for why, partitions in stay.items():
+            self.journal.add("ended", state=self._work.direction.pending.value, moves=partitions, why=why)
+            for tp in partitions:
+                self._work.end(tp)
 
     async def _begin(self, chosen: Sequence[Move]) -> None:
         """Begin moves, each if its partition is still as the plan found it."""
@@ -281,8 +298,8 @@ class Runner:
         )
         self._work.begin(ready, trio.current_time())
         self._around.use_room(ready)
-        refused = await self._place_logs(ready)
-        refused |= await self._request([move for move in ready if move.tp not in refused])
+        refused = await place_logs(self.admin, ready, self._log_dirs)
+        refused |= await request(self.admin, [move for move in ready if move.tp not in refused], self.display)
         for tp, text in refused.items():
             self._refuse(tp, text)
 
@@ -290,28 +307,6 @@ class Runner:
     def _log_dirs(self) -> Places:
         """The directories that the plan names for the replicas of moves that begin now."""
         return {} if self._work.direction is BACK else self.plan.file.log_dirs
-
-    async def _place_logs(self, moves: Iterable[Move]) -> dict[TopicPartition, str]:
-        """Tell brokers where the plan wants the new replicas to be; return the moves that one of them refuses."""
-        named = {move.tp for move in moves}
-        wanted = {where: path for where, path in self._log_dirs.items() if where[0] in named}
-        if not wanted or not isinstance(self.admin, ForeignAdmin):
-            return {}
-        refused = await self.admin.alter_replica_log_dirs(wanted)
-        return {tp: f"no log directory: broker {broker}: {text}" for (tp, broker), text in refused.items()}
-
-    async def _request(self, moves: Sequence[Move]) -> dict[TopicPartition, str]:
-        """Ask the controller for moves; return those that it refuses."""
-        wanted = [ReassignablePartition(move.topic, move.partition, move.after) for move in moves]
-        try:
-            answer = await self.admin.alter_partition_reassignments(wanted)
-        except OutcomeUnknown as error:
-            self.display.say(f"{error}: looking what became of it")
-            return {}
-        except ApiError as error:
-            return {move.tp: str(error) for move in moves}
-        failed = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
-        return {item.tp: item.message or item.error.name for item in failed}
 
     def _refuse(self, tp: TopicPartition, text: str) -> None:
         """Try a move again that was refused, a few times."""

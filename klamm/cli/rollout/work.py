@@ -86,6 +86,11 @@ class Work:
         """Return whether the move of a partition has been seen in flight."""
         return tp in self._flying and self._flying[tp].is_seen
 
+    def disown(self, moves: Iterable[Move]) -> None:
+        """Note that moves are about to be cancelled: nobody else has done so if they are seen no more."""
+        for move in moves:
+            self._flying[move.tp].is_seen = False
+
     def choose(self, limits: Limits, standing: Standing, now: float) -> Choice:
         """Return the moves that begin next."""
         flying = [InFlight(one.move, now - one.since > STALLED_SECONDS) for one in self._flying.values()]
