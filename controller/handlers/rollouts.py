@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from controller.handlers import leader_elections, rollout_brakes, rollout_throttles
 from controller.handlers.rollout_moves import begin_next, cancel, cancel_dead, judged, leave_out_dead
-from controller.handlers.rollout_overrides import BY_HAND
+from controller.handlers.rollout_overrides import BY_HAND, sift
 from controller.handlers.rollout_records import happen, write_marks, write_state
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
@@ -54,6 +54,7 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
     yield from change("rollouts", [Step(facts=(RolloutsSettled(),))])
     if looks:
         yield from _restore_again(context)
+    yield from sift(context)
     rollout = context.rollouts.current
     if rollout is None:
         return

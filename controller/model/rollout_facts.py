@@ -90,6 +90,28 @@ class MovedByHand(RolloutFact):
     needed: int = 0
 
 
+@frozen
+class Sifting:
+    """A look for those of some partitions that the plan names, part by part.
+
+    Attributes:
+        of: The partitions.
+        parts: The first numbers of the parts that have not been read yet.
+        needed: The partitions that the other ones name.
+    """
+
+    of: frozenset[TopicPartition]
+    parts: tuple[int, ...]
+    needed: frozenset[TopicPartition] = frozenset()
+
+
+@frozen
+class MovedByHandSifted(RolloutFact):
+    """The partitions that administrators have moved have been looked for so far; None once this is over."""
+
+    sifting: Sifting | None
+
+
 Under = Mapping[int, tuple[TopicPartition, ...]]
 """The first partitions under min ISR of each slice of the cluster; the slice that was judged last comes last."""
 

@@ -8,13 +8,14 @@ of a rollout and the marks of its open parts, and of the plan only these.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define, field
 from msgspec.structs import replace
 
 from controller.rollout.backlog import Backlog
+from controller.rollout.finding import Finder
 from controller.rollout.moves import Move, interned
 from controller.rollout.states import BACK, FORTH, Direction, MoveState, Phase
 from transport.messages import RolloutMove
@@ -67,6 +68,7 @@ class Part:
 
     _marks: bytearray = field(factory=bytearray)
     _backlog: Backlog = field(init=False)
+    _finder: Finder = field(init=False)
 
     @classmethod
     def of(
@@ -86,7 +88,7 @@ class Part:
     def _count(self, size: int) -> None:
         marks = self._marks
         self.tally.update({state: count for code, state in enumerate(CODES) if (count := marks.count(code))})
-        self._backlog = Backlog.of(self.moves)
+        self._backlog, self._finder = Backlog.of(self.moves), Finder.of(self.moves)
         pending, due = _CODE[self.direction.pending], {_CODE[self.direction.pending], _CODE[self.direction.in_flight]}
         for number in [number for number, code in enumerate(marks) if code != pending]:
             self._backlog.take(number)
@@ -149,6 +151,10 @@ class Part:
     def backlog(self) -> Backlog:
         """The moves that wait."""
         return self._backlog
+
+    def numbers(self, wanted: Mapping[str, Iterable[int]]) -> Iterator[int]:
+        """Yield the numbers of the moves of partitions, which are wanted by topic."""
+        return self._finder.numbers(wanted)
 
     def in_states(self, states: Iterable[MoveState]) -> list[int]:
         """Return the moves that are in one of these states."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from controller.model.rollout_facts import (
     MovedByHand,
+    MovedByHandSifted,
     MoveLeftOut,
     MovesChosen,
     MovesMarked,
@@ -22,6 +23,7 @@ from controller.model.rollout_facts import (
     RolloutsSettled,
     RolloutWritten,
     RoomTold,
+    Sifting,
     SignalSeen,
     Under,
     Upload,
@@ -58,6 +60,9 @@ class Rollout:
     by_hand_version: int = -1
     by_hand_needed: int = 0
     """The number of them that were needed when that was last checked."""
+
+    sifting: Sifting | None = None
+    """The look for those that are needed, while it is under way."""
 
     signal: str | None = None
     """Why the operator's signal says no, empty if it says yes; None until it has been asked."""
@@ -241,10 +246,13 @@ class Rollouts:
 
     def open_moves(self, tps: Collection[TopicPartition]) -> Iterator[tuple[Rollout, Part, int]]:
         """Yield the moves of partitions that wait or are in flight, or may still be taken back, in open parts."""
+        wanted: defaultdict[str, list[int]] = defaultdict(list)
+        for topic, partition in sorted(tps):
+            wanted[topic].append(partition)
         for rollout in self.by_name.values():
             for part in rollout.parts.values():
                 states = {part.direction.pending, part.direction.in_flight, MoveState.DONE}
-                numbers = (number for number, move in enumerate(part.moves) if move.tp in tps)
+                numbers = part.numbers(wanted)
                 yield from ((rollout, part, number) for number in numbers if part.state(number) in states)
 
     def take(self, fact: RolloutFact | RolloutsSettled) -> None:
@@ -256,6 +264,8 @@ class Rollouts:
                 self._written(fact)
             case UploadGrown():
                 self.uploads[fact.name] = fact.upload
+            case MovedByHandSifted():
+                self.by_name[fact.name].sifting, self.is_stirred = fact.sifting, True
             case RolloutGone():
                 self.uploads.pop(fact.name, None)
                 self._forget(fact.name, None)

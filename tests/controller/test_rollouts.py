@@ -11,7 +11,15 @@ from attrs import define
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import CopyingSeen, ReassignmentProgress, RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
+from controller.events import (
+    CopyingSeen,
+    ReassignmentProgress,
+    RolloutLook,
+    RolloutsDue,
+    RolloutSignalled,
+    RoomSeen,
+    ZkPartitionReassignment,
+)
 from controller.handlers import rollout_plans, rollouts
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
@@ -250,6 +258,28 @@ async def test_moves_by_hand_of_partitions_that_are_not_in_the_plan_are_forgotte
     await operator.order(RolloutOrder.UNDO)
     await operator.finish()
     assert await operator.states() == {0: "overridden: an administrator has moved it", 1: "back", 2: "back"}
+
+
+async def test_what_is_remembered_of_moves_by_hand_is_looked_through_a_few_parts_at_a_time(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.handlers.rollout_overrides._LOOKED_THROUGH", 2)
+    monkeypatch.setattr("controller.handlers.rollout_overrides.READ_AT_ONCE", 1)
+    await large.start()
+    monkeypatch.setattr("controller.handlers.rollouts.LOOKED_AHEAD", 0)
+    bench, read, at_once = large.operator.bench, large.operator.bench.store.read, []
+
+    async def noting(wanted: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        at_once.append([path for path in wanted if path.startswith(f"{paths.rollout_plans('monday')}/")])
+        return await read(wanted, watch=watch)
+
+    monkeypatch.setattr(bench.store, "read", noting)
+    await bench.request_moves({TopicPartition("orders", number): (5, 6) for number in (0, 1, 2, 11)})
+    await bench.handle(ZkPartitionReassignment())
+    parts = [[paths.rollout_plan("monday", first)] for first in (5, 10, 15)]
+    assert [found for found in at_once if found] == parts
+    rollout = bench.context.rollouts.by_name["monday"]
+    assert (set(rollout.by_hand), rollout.sifting) == ({TopicPartition("orders", 11)}, None)
 
 
 async def test_undo_leaves_what_would_go_back_to_a_dead_broker(operator: Operator) -> None:

@@ -1,0 +1,46 @@
+"""Finding the moves of partitions among those of a plan, without looking at all of them."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+from controller.rollout.moves import Move
+
+_Topic = tuple[list[int], "array[int]"]
+
+
+@frozen
+class Finder:
+    """The numbers of moves by topic: the partitions in order, and the number of the move of each."""
+
+    _topics: Mapping[str, _Topic]
+
+    @classmethod
+    def of(cls, moves: Iterable[Move]) -> Finder:
+        """Return a finder of moves."""
+        topics: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for number, move in enumerate(moves):
+            topics[move.topic].append((move.partition, number))
+        return cls({topic: _columns(sorted(found)) for topic, found in topics.items()})
+
+    def numbers(self, wanted: Mapping[str, Iterable[int]]) -> Iterator[int]:
+        """Yield the numbers of the moves of partitions, which are wanted by topic."""
+        for topic, partitions in wanted.items():
+            found = self._topics.get(topic)
+            if found is not None:
+                yield from _found(found, partitions)
+
+
+def _columns(found: Sequence[tuple[int, int]]) -> _Topic:
+    return [partition for partition, _ in found], array("I", [number for _, number in found])
+
+
+def _found(topic: _Topic, wanted: Iterable[int]) -> Iterator[int]:
+    partitions, numbers = topic
+    for partition in wanted:
+        yield from numbers[bisect_left(partitions, partition) : bisect_right(partitions, partition)]
