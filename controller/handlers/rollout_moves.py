@@ -178,6 +178,21 @@ def _waiting(context: ControllerContext, rollout: Rollout) -> Iterator[Place]:
             yield from ((part, number) for number in list(part.backlog.waiting()))
 
 
+def able(context: ControllerContext, rollout: Rollout) -> Iterator[int]:
+    """Yield the numbers of moves that wait and may begin, at the latest once those in flight have ended that can."""
+    limits, leader, brokers = limits_of(rollout.stored.settings), partial(_leader, context), context.brokers
+    flying = [part.moves[number] for part, number in rollout.flying]
+    stalled = list(filter(passed_over((), limits, leader, lambda broker: broker not in brokers), flying))
+    is_stuck = passed_over(stalled, limits, leader, lambda broker: broker not in brokers)
+    into = Counter(broker for move in stalled for broker in move.adding)
+
+    def is_open(broker: int) -> bool:
+        return broker < 0 or (broker in brokers and into[broker] < limits.into)
+
+    for part in rollout.parts.values():
+        yield from part.backlog.able(is_open, is_stuck)
+
+
 # --- beginning ----------------------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,12 @@ class Backlog:
         for lane in self._lanes.values():
             yield from lane.waiting()
 
+    def able(self, is_open: Callable[[int], bool], is_stuck: Callable[[Move], bool]) -> Iterator[int]:
+        """Yield the numbers of moves that wait in open lanes, and are not stuck."""
+        for broker, lane in self._lanes.items():
+            if is_open(broker):
+                yield from (number for number in lane.waiting() if not is_stuck(self.moves[number]))
+
     def urge(self, numbers: Iterable[int]) -> None:
         """Let moves come first that are urgent, and no others."""
         self._urgent = dict.fromkeys(sorted(numbers))

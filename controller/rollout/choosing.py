@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from attrs import define, field, frozen
 
-from controller.rollout.moves import Move
+from controller.rollout.moves import Move, Replicas
 from controller.rollout.room import Disk, Places, Room
 from controller.rollout.waiting import Reason, Wait
 from transport.metadata import NO_LEADER, TopicPartition
@@ -127,14 +127,22 @@ def passed_over(
     not known whether there is a leader.
     """
     sent = Counter(map(leader_of, (move for move in flying if move.adding)))
+    held = {leader for leader, count in sent.items() if count >= limits.out_of} | {NO_LEADER}
+
+    # Very many moves have the same few lists of replicas.
+    @cache
+    def is_any_dead(replicas: Replicas) -> bool:
+        return any(map(is_dead, replicas))
+
+    @cache
+    def is_copied(before: Replicas, after: Replicas) -> bool:
+        return not set(after) <= set(before)
 
     def is_passed_over(move: Move) -> bool:
-        if any(map(is_dead, move.after)):
+        if is_any_dead(move.after):
             return True
         leader = leader_of(move)
-        if leader is None or not move.adding:
-            return False
-        return leader == NO_LEADER or sent[leader] >= limits.out_of
+        return leader in held and leader is not None and is_copied(move.before, move.after)
 
     return is_passed_over
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -698,10 +698,10 @@ class Large:
 
     operator: Operator
 
-    async def start(self) -> None:
+    async def start(self, target: Callable[[int], tuple[int, ...]] = lambda _: TARGET) -> None:
         """Start it: four parts of five moves each."""
         for first in range(0, 20, 5):
-            moves = tuple(RolloutMove("orders", number, TARGET) for number in range(first, first + 5))
+            moves = tuple(RolloutMove("orders", number, target(number)) for number in range(first, first + 5))
             await self.operator.bench.ask(UploadRolloutRequest("monday", "digest", first, moves), UploadRolloutResponse)
         settings = RolloutSettings(into=2)
         await self.operator.bench.ask(StartRolloutRequest("monday", "digest", 20, settings), StartRolloutResponse)
@@ -735,6 +735,27 @@ async def test_a_plan_is_read_part_by_part_and_forgotten_again(large: Large) -> 
         [0, 5],
     ]
     assert (await large.operator.describe()).counts == (("done", 20),)
+
+
+@pytest.mark.parametrize(("most", "opened"), [(20, [0, 5, 10]), (8, [0, 5]), (5, [0])])
+async def test_moves_that_cannot_begin_keep_others_out_of_memory_only_if_they_are_very_many(
+    large: Large, monkeypatch: pytest.MonkeyPatch, most: int, opened: list[int]
+) -> None:
+    monkeypatch.setattr("controller.handlers.rollouts.MOST_STUCK", most)
+    await large.operator.bench.kill(5)
+    await large.start(lambda number: (3, 5) if number < 10 else TARGET)
+    assert large.open == opened
+    assert large.operator.in_flight() == ([10, 11] if 10 in opened else [])
+
+
+async def test_moves_behind_others_that_cannot_end_keep_no_others_out_of_memory(large: Large) -> None:
+    await large.start(lambda number: (3, 4) if number < 2 else (3, 2) if number < 5 else (5, 2))
+    assert (large.open, large.operator.in_flight()) == ([0], [0, 1])
+    await large.operator.bench.kill(4)
+    request = ChangeRolloutRequest("monday", RolloutOrder.RESUME, without_dead=True)
+    await large.operator.bench.ask(request, ChangeRolloutResponse)
+    await large.operator.bench.handle(RolloutLook())
+    assert (large.open, large.operator.in_flight()) == ([0, 5], [0, 1, 5, 6])
 
 
 async def test_the_next_controller_reads_the_open_parts_only(large: Large) -> None:
