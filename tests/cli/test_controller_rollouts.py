@@ -98,7 +98,9 @@ async def test_it_is_paused_changed_and_aborted_while_another_waits(place: Place
     assert not (await place.status())["settings"]["adapts"]
     said = await place.klamm("rollout", "set", plan, "--throttle", "auto")
     assert said.endswith("; 4 in all, throttle 5.0 kB/s, found by itself\n")
-    assert (await place.klamm("rollout", "resume", "monday")).startswith("rollout monday: running: ")
+    said = await place.klamm("rollout", "resume", "monday", "--ignore-min-isr")
+    assert said.startswith("rollout monday: running: ")
+    assert (await place.status())["settings"]["ignore_min_isr"]
     await place.until("running", done=2)
     table = await place.klamm("rollout", "status", "tuesday")
     assert "in the queue    behind 1 other\n" in table

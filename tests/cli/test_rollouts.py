@@ -132,7 +132,9 @@ async def test_it_is_killed_goes_on_is_paused_and_aborted(place: Place) -> None:
         found = await status_of(place.plan)
         assert found["carried_out_by"].startswith("process ")
         assert found["paused_by"] == ["operator"]
-        assert "resumed: the rollout is running" in await place.alone("resume")
+        assert "resumed: the rollout is running" in await place.alone("resume", "--ignore-min-isr")
+        [told] = journal(place.plan, "min_isr")
+        assert told["ignored"]
         assert await place.rollout("abort") == "rollout: aborted: 2 pending, 6 done\n"
     assert await place.replicas() == [START, START, *[TARGET] * 6]
     again = await place.rollout("run", fails=True)

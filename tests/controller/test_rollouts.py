@@ -589,6 +589,20 @@ async def test_it_goes_on_without_the_brokers_that_are_dead_when_the_operator_sa
     assert (await operator.describe()).why == "broker 5 died"
 
 
+async def test_it_goes_on_under_min_isr_when_the_operator_says_so(operator: Operator) -> None:
+    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.alter_isr(TopicPartition("orders", 19), 1)
+    await operator.start(3)
+    await operator.order(RolloutOrder.RESUME)
+    assert operator.in_flight() == []
+    await operator.order(RolloutOrder.RESUME, ignore_min_isr=True)
+    assert operator.in_flight() == [0, 1, 2]
+    await operator.fail_over()
+    await operator.order(RolloutOrder.SET, into=4)
+    await operator.finish()
+    assert (await operator.describe()).phase == "done"
+
+
 async def test_an_order_against_the_phase_is_refused_and_changes_nothing(operator: Operator) -> None:
     await operator.start(4, into=2)
     await operator.finish()

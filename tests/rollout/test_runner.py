@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,13 +14,22 @@ from controller.rollout.choosing import Limits
 from controller.rollout.moves import Move
 from controller.rollout.states import Happening, Phase
 from klamm.cli.reassignment.files import MoveFile
+from klamm.cli.rollout import brakes
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
 from klamm.cli.rollout.plan_files import Plan
 from klamm.cli.rollout.runner import Runner
 from klamm.cli.rollout.slowing import Slowing
-from transport.messages import BrokerEndpoint, MetadataResponse
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
+from transport.messages import (
+    BrokerEndpoint,
+    ConfigEntry,
+    ConfigResource,
+    MetadataResponse,
+    PartitionState,
+    ResourceConfigs,
+)
 from transport.metadata import TopicPartition
 
 MOVE = Move("t", 0, (1, 2), (3, 2), 1_000)
@@ -41,10 +51,15 @@ class Brokers:
     """A cluster of which only the live brokers are of interest."""
 
     live: set[int] = field(factory=lambda: {1, 2, 3})
+    partitions: tuple[PartitionState, ...] = ()
 
     async def read_metadata(self, _topics: object = None) -> MetadataResponse:
         found = tuple(BrokerEndpoint(broker, "host", 9092, None) for broker in sorted(self.live))
-        return MetadataResponse(controller=None, controller_epoch=0, brokers=found, partitions=())
+        return MetadataResponse(controller=None, controller_epoch=0, brokers=found, partitions=self.partitions)
+
+    async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
+        entry = ConfigEntry(MIN_INSYNC_REPLICAS, "2", "DYNAMIC_TOPIC_CONFIG")
+        return tuple(ResourceConfigs(one, (entry,)) for one in resources)
 
 
 @define
@@ -88,6 +103,19 @@ async def test_a_broker_that_dies_after_others_were_let_go_holds_it_up(course: C
     assert await course.look() is None
     course.brokers.live.remove(2)
     assert await course.look() == "broker 2 died"
+
+
+async def test_partitions_under_min_isr_hold_it_up_until_an_operator_says_otherwise(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brakes, "ClusterAdmin", Brokers)
+    course.brokers.partitions = (PartitionState("u", "id", 0, 1, 1, 1, (1,), 1, (1, 2)),)
+    assert await course.look() == "u-0 is under min ISR"
+    course.note("min_isr", ignored=True)
+    assert await course.look() is None
+    history = History()
+    history.take(Journal(course.journal.path).read())
+    assert history.ignores_min_isr
 
 
 async def test_the_time_left_of_an_undo_is_by_what_is_moved_back(course: Course) -> None:

@@ -73,6 +73,7 @@ class RolloutChanges(Message, frozen=True):
     bytes: int | None = None
     throttle: int | None = None
     adapts: bool | None = None
+    ignore_min_isr: bool | None = None
 
 
 class UploadRolloutResponse(Message, frozen=True):

@@ -47,16 +47,20 @@ def pause(cluster: Cluster, rollout: str) -> None:
 @click.command()
 @rollout_argument
 @click.option("--without-dead", is_flag=True, help="Go on although brokers have died since it was started.")
+@click.option("--ignore-min-isr", is_flag=True, help="Go on while partitions are under min ISR, from now on.")
 @cluster_options
-def resume(cluster: Cluster, rollout: str, *, without_dead: bool) -> None:
+def resume(cluster: Cluster, rollout: str, *, without_dead: bool, ignore_min_isr: bool) -> None:
     """Begin moves of ROLLOUT again, after a pause."""
     named = Named(rollout)
     files = named.from_outside
     if files is None:
-        _order(cluster, named, RolloutOrder.RESUME, without_dead=without_dead)
+        changes = RolloutChanges(ignore_min_isr=True if ignore_min_isr else None)
+        _order(cluster, named, RolloutOrder.RESUME, changes, without_dead=without_dead)
         return
     if without_dead:
         Journal(files.journal).add("brokers", brokers=[])
+    if ignore_min_isr:
+        Journal(files.journal).add("min_isr", ignored=True)
     _tell(files, _wish(files, Happening.RESUME), "resumed")
 
 

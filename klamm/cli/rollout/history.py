@@ -31,6 +31,9 @@ class History:
     brokers: frozenset[int] = frozenset()
     """Those that were alive when it was started or resumed."""
 
+    ignores_min_isr: bool = False
+    """Whether an operator has said so while it was carried out."""
+
     topics: dict[str, str] = field(factory=dict)
     """The ids of topics when it started."""
 
@@ -82,6 +85,8 @@ class History:
                 self.progress = entry
             case "brokers":
                 self.brokers = frozenset(entry["brokers"])
+            case "min_isr":
+                self.ignores_min_isr = entry["ignored"]
             case "happened":
                 self.state = self.state.after(Happening(entry["what"]))
                 self.brake = entry.get("why", "") if entry["what"] == Happening.BRAKE.value else self.brake

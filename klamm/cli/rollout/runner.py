@@ -210,6 +210,7 @@ class Runner:
         """Look at the rest of the cluster: what holds the rollout up, and what takes moves out of it."""
         ours = {move.tp for move in self._work.in_flight}
         foreign = [tp for tp in moving if tp not in ours]
+        self._around.brakes.ignores_min_isr |= self.history.ignores_min_isr
         if await self._around.look(foreign, self.history.brokers):
             self._work.urge(self._around.urgent)
         if not self.history.brokers:
