@@ -1,9 +1,8 @@
-"""The moves of a rollout that have not begun: lanes, each with a cursor.
+"""The moves of a rollout that have not begun, in lanes.
 
 A lane has the moves whose first new replica goes to the same broker, in the order of the plan, as four bytes each. So
-a slow broker holds up its own lane, whose first moves are all that is looked at, and no other. Progress is a cursor
-for each lane and the few moves behind it that began out of order: as much is read after a failover, however many moves
-there are.
+a slow broker holds up its own lane, whose first moves are all that is looked at, and no other. What is taken out of a
+lane is a position, before which no move waits, and the few places behind it that were taken out of order.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from __future__ import annotations
 import heapq
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, field
 
 from controller.rollout.moves import Move
 
@@ -28,14 +27,6 @@ NO_COPY: Final = -1
 """The lane of moves that copy nothing."""
 
 
-@frozen
-class Cursor:
-    """The progress of a lane: all moves before `position` have begun, and those at the places in `ahead`."""
-
-    position: int = 0
-    ahead: tuple[int, ...] = ()
-
-
 @define
 class Lane:
     """The moves of a lane, by their numbers in the plan."""
@@ -43,11 +34,6 @@ class Lane:
     numbers: array[int] = field(factory=lambda: array("I"))
     position: int = 0
     ahead: set[int] = field(factory=set)
-
-    @property
-    def cursor(self) -> Cursor:
-        """The progress, as it is stored."""
-        return Cursor(self.position, tuple(sorted(self.ahead)))
 
     def waiting(self) -> Iterator[int]:
         """Yield the numbers of the moves that have not begun."""
@@ -88,20 +74,12 @@ class Backlog:
     """Numbers of moves that come first, wherever they are in their lanes."""
 
     @classmethod
-    def of(cls, moves: Sequence[Move], progress: Mapping[int, Cursor] | None = None) -> Backlog:
-        """Return the backlog of a plan, as it was at that progress."""
+    def of(cls, moves: Sequence[Move]) -> Backlog:
+        """Return the backlog of moves that all wait."""
         backlog = cls(moves)
         for number, move in enumerate(moves):
             backlog._lanes.setdefault(lane_of(move), Lane()).numbers.append(number)
-        for broker, cursor in (progress or {}).items():
-            lane = backlog._lanes[broker]
-            lane.position, lane.ahead = cursor.position, set(cursor.ahead)
         return backlog
-
-    @property
-    def progress(self) -> dict[int, Cursor]:
-        """The progress of each lane, as it is stored."""
-        return {broker: lane.cursor for broker, lane in self._lanes.items()}
 
     def __len__(self) -> int:
         """Return how many moves wait."""

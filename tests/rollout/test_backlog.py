@@ -1,4 +1,4 @@
-"""Lanes and their cursors: what waits, what is stored of it, and what a million moves cost."""
+"""Lanes: what waits, and what a million moves cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tracemalloc
 
 from hypothesis import given, strategies as st
 
-from controller.rollout.backlog import NO_COPY, Backlog, Cursor
+from controller.rollout.backlog import NO_COPY, Backlog
 from controller.rollout.choosing import InFlight, Limits, Standing, choose
 from controller.rollout.moves import Move, interned
 
@@ -22,7 +22,7 @@ def test_each_lane_has_the_moves_to_one_broker() -> None:
     backlog = Backlog.of([move(0, 8), move(1, 9), move(2, 8), move(3, None)])
     assert backlog.candidates() == [0, 1, 2, 3]
     assert backlog.candidates(lambda broker: broker != 8) == [0, 1, 3]
-    assert set(backlog.progress) == {8, 9, NO_COPY}
+    assert backlog.sizes == {8: 2, 9: 1, NO_COPY: 1}
 
 
 def test_urgent_moves_come_first_from_wherever_they_are() -> None:
@@ -31,20 +31,20 @@ def test_urgent_moves_come_first_from_wherever_they_are() -> None:
     assert backlog.candidates(width=5) == [70, 0, 1, 2, 3, 4]
     backlog.take(70)
     assert backlog.candidates(width=5) == [0, 1, 2, 3, 4]
-    assert backlog.progress == {8: Cursor(0, (70,))}
+    assert list(backlog.waiting()) == [n for n in range(100) if n != 70]
 
 
-def test_a_cursor_passes_those_that_began_out_of_order() -> None:
+def test_a_lane_has_what_is_put_back_in_its_place() -> None:
     backlog = Backlog.of([move(n, 8) for n in range(4)])
     for number in (1, 2, 0):
         backlog.take(number)
-    assert backlog.progress == {8: Cursor(3)}
+    assert list(backlog.waiting()) == [3]
     backlog.put_back(1)
-    assert (backlog.progress, len(backlog), list(backlog.waiting())) == ({8: Cursor(1, (2,))}, 2, [1, 3])
+    assert (len(backlog), list(backlog.waiting())) == (2, [1, 3])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 29)), max_size=80))
-def test_progress_is_as_if_kept_in_a_set(steps: list[tuple[bool, int]]) -> None:
+def test_what_waits_is_as_if_kept_in_a_set(steps: list[tuple[bool, int]]) -> None:
     moves = [move(n, n % 3 or None) for n in range(30)]
     backlog, waiting = Backlog.of(moves), set(range(30))
     for takes, number in steps:
@@ -54,10 +54,9 @@ def test_progress_is_as_if_kept_in_a_set(steps: list[tuple[bool, int]]) -> None:
         elif not takes and number not in waiting:
             backlog.put_back(number)
             waiting.add(number)
-    again = Backlog.of(moves, backlog.progress)
-    assert set(again.waiting()) == set(backlog.waiting()) == waiting
-    assert len(again) == len(waiting)
-    assert again.candidates() == sorted(waiting)
+    assert set(backlog.waiting()) == waiting
+    assert len(backlog) == len(waiting)
+    assert backlog.candidates() == sorted(waiting)
 
 
 def test_a_hundred_thousand_moves_cost_little_and_a_choice_looks_at_few() -> None:
