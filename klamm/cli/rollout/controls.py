@@ -46,8 +46,8 @@ def pause(cluster: Cluster, rollout: str) -> None:
 
 @click.command()
 @rollout_argument
-@click.option("--without-dead", is_flag=True, help="Go on although brokers have died since it was started.")
-@click.option("--ignore-min-isr", is_flag=True, help="Go on while partitions are under min ISR, from now on.")
+@click.option("--without-dead", is_flag=True, help="Continue although brokers have died since it was started.")
+@click.option("--ignore-min-isr", is_flag=True, help="Continue while partitions are under min ISR, from now on.")
 @cluster_options
 def resume(cluster: Cluster, rollout: str, *, without_dead: bool, ignore_min_isr: bool) -> None:
     """Begin moves of ROLLOUT again, after a pause."""

@@ -118,7 +118,7 @@ _OPTIONS: Final = (
         callback=_url,
         help="Begin something only while GET of this URL answers 2xx; an error or a time-out means no.",
     ),
-    click.option("--ignore-min-isr", is_flag=True, help="Go on while partitions are under min ISR."),
+    click.option("--ignore-min-isr", is_flag=True, help="Continue while partitions are under min ISR."),
     click.option(
         "--skip-changed", is_flag=True, help="Leave partitions out that have changed since the plan was made."
     ),

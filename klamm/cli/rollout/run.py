@@ -36,7 +36,7 @@ def run(cluster: Cluster, plan: Path, options: Options) -> None:
     """Carry out PLAN, a few moves at a time, until all are made.
 
     PLAN is the folder that `klamm plan -o` writes, or a file of Kafka's reassignment JSON. All that has to be known is
-    kept beside it: run it again to go on after an interruption, with the same options or others. Ctrl-C leaves the
+    kept beside it: run it again to continue after an interruption, with the same options or others. Ctrl-C leaves the
     moves that are in flight; `abort` cancels them. The exit code is 0 only if all moves are made.
     """
     files = PlanFiles(plan)
@@ -83,7 +83,7 @@ async def carry_out(
 def _tell_interrupted(files: PlanFiles, history: History) -> None:
     flying = len(history.having(MoveState.IN_FLIGHT, MoveState.GOING_BACK))
     click.echo(
-        f"interrupted: {flying:,} moves in flight continue by themselves, and no others begin; run it again to go on, "
+        f"interrupted: {flying:,} moves in flight continue by themselves, and no others begin; run it again to continue, "
         f"or `klamm rollout abort {files.path}` to cancel them",
         err=True,
     )
@@ -95,7 +95,7 @@ def tell_end(plan: Plan, history: History, wanted: Phase) -> int:
     phase = history.state.phase
     click.echo(f"rollout: {history.state}: {counts_in_words(counts)}")
     if phase is Phase.ABORTED and wanted is Phase.DONE and counts[MoveState.PENDING]:
-        click.echo("an aborted rollout does not begin again: plan again to go on from here", err=True)
+        click.echo("an aborted rollout does not begin again: plan again to continue from here", err=True)
     odd = [tp for tp in sorted(history.why) if history.state_of(tp) is not MoveState.BACK]
     for tp in odd[:NAMED]:
         click.echo(f"{tp}: {history.state_of(tp).value}: {history.why[tp]}", err=True)

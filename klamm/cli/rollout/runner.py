@@ -99,7 +99,7 @@ class Runner:
                 await trio.sleep(min(max(SHORTEST_PAUSE, took), LONGEST_PAUSE))
 
     def _bear(self, error: Exception) -> None:
-        """Go on after an error, but not for ever."""
+        """Continue after an error, but not for ever."""
         self._trouble += 1
         if self._trouble >= MOST_TROUBLE:
             raise error

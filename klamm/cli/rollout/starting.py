@@ -91,7 +91,7 @@ def _enter(
     changed: Mapping[TopicPartition, str],
     cluster_id: str | None,
 ) -> None:
-    """Put the start into the journal, with what is needed to go on from there."""
+    """Put the start into the journal, with what is needed to continue from there."""
     journal.add(
         "started",
         plan=plan.digest,
