@@ -21,12 +21,12 @@ class Finder:
     _topics: Mapping[str, _Topic]
 
     @classmethod
-    def of(cls, moves: Iterable[Move]) -> Finder:
+    def of(cls, moves: Sequence[Move]) -> Finder:
         """Return a finder of moves."""
-        topics: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        topics: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
         for number, move in enumerate(moves):
-            topics[move.topic].append((move.partition, number))
-        return cls({topic: _columns(sorted(found)) for topic, found in topics.items()})
+            topics[move.topic].append(number)
+        return cls({topic: _columns(moves, numbers) for topic, numbers in topics.items()})
 
     def numbers(self, wanted: Mapping[str, Iterable[int]]) -> Iterator[int]:
         """Yield the numbers of the moves of partitions, which are wanted by topic."""
@@ -36,8 +36,9 @@ class Finder:
                 yield from _found(found, partitions)
 
 
-def _columns(found: Sequence[tuple[int, int]]) -> _Topic:
-    return [partition for partition, _ in found], array("I", [number for _, number in found])
+def _columns(moves: Sequence[Move], numbers: Iterable[int]) -> _Topic:
+    in_order = array("I", sorted(numbers, key=lambda number: moves[number].partition))
+    return [moves[number].partition for number in in_order], in_order
 
 
 def _found(topic: _Topic, wanted: Iterable[int]) -> Iterator[int]:

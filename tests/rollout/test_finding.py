@@ -12,7 +12,7 @@ def test_what_is_found_are_the_moves_of_the_partitions() -> None:
     draw = Random(1)
     tps = [(topic, partition) for topic in "abc" for partition in range(30)]
     planned = draw.sample(tps, 60)
-    finder = Finder.of(Move(topic, partition, (1,), (2,)) for topic, partition in planned)
+    finder = Finder.of([Move(topic, partition, (1,), (2,)) for topic, partition in planned])
     wanted = {topic: draw.sample(range(-1, 40), 20) for topic in "bcd"}
     expected = {n for n, (topic, partition) in enumerate(planned) if partition in wanted.get(topic, ())}
     found = list(finder.numbers(wanted))
