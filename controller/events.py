@@ -215,11 +215,13 @@ class CopyingSeen(ControllerEvent):
 class RoomSeen(ControllerEvent):
     """Brokers have told the room on their disks: id, free bytes in all, and in the roomiest directory.
 
-    They have also told how many bytes moves of the rollout in flight still lack.
+    They have also told how many bytes moves of the rollout in flight still lack. Those in `untold` have been asked for
+    their room in vain.
     """
 
     room: tuple[tuple[int, int, int], ...]
     lacking: tuple[tuple[TopicPartition, int], ...] = ()
+    untold: tuple[int, ...] = ()
 
 
 @frozen

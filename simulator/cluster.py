@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field
 
-from controller.rollout.room import Disk as Room
 from simulator import liveness
 from simulator.administration import ADMIN, Administered, partition_named
 from simulator.broker_process import BrokerProcess
@@ -26,6 +25,7 @@ from simulator.network.network import Link, SimulatedNetwork
 from simulator.observed_admin import ObservedAdmin
 from simulator.process import ControllerProcess, Process, ProcessState
 from simulator.safety.invariants import Safety
+from simulator.safety.rollout_limits import RoomKnown
 from simulator.scheduling import generator, wall_clock_ms
 from simulator.settings import PORT, Settings, host_of, links_of
 from simulator.steps import ControllerStep, Moment, Steps
@@ -368,12 +368,12 @@ async def simulated_cluster(
         raise failure
 
 
-def _room_known(controllers: Mapping[int, ControllerProcess], host: str, name: str) -> Mapping[int, Room]:
-    """Return the room on disks that the controller on a host knows of for a rollout."""
+def _room_known(controllers: Mapping[int, ControllerProcess], host: str, name: str) -> RoomKnown:
+    """Return the room on disks that the controller on a host knows of for a rollout, None where it asked in vain."""
     [service] = [each.service for each in controllers.values() if each.host == host]
     office = None if service is None else service.office
     rollout = None if office is None else office.context.rollouts.by_name.get(name)
-    return {} if rollout is None else rollout.disks
+    return {} if rollout is None else {**dict.fromkeys(rollout.untold), **rollout.disks}
 
 
 def _assemble(world: World) -> SimulatedCluster:

@@ -63,13 +63,17 @@ def signalled(context: ControllerContext, name: str, text: str) -> Rounds[None]:
 
 
 def room_seen(
-    context: ControllerContext, room: Iterable[tuple[int, int, int]], lacking: Iterable[tuple[TopicPartition, int]]
+    context: ControllerContext,
+    room: Iterable[tuple[int, int, int]],
+    lacking: Iterable[tuple[TopicPartition, int]],
+    untold: Iterable[int],
 ) -> Rounds[None]:
-    """Take the room on the disks of brokers, and the bytes that moves in flight lack."""
+    """Take the room on the disks of brokers, which do not tell any, and the bytes that moves in flight lack."""
     rollout = context.rollouts.current
     if rollout is not None:
         disks = {broker: Disk(free, largest) for broker, free, largest in room}
-        yield from change("rollouts", [Step(facts=(RoomTold(rollout.name, disks, dict(lacking)),))])
+        told = RoomTold(rollout.name, disks, dict(lacking), frozenset(untold))
+        yield from change("rollouts", [Step(facts=(told,))])
 
 
 def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,7 @@ from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choo
 from controller.rollout.judging import Course, Judgement, judge, stays_for
 from controller.rollout.moves import Move
 from controller.rollout.states import FORTH, MoveState
-from controller.rollout.waiting import Reason
+from controller.rollout.waiting import Reason, Wait
 from transport.log import get_logger
 from transport.messages import UNLIMITED, RolloutSettings
 from transport.metadata import NO_LEADER, OfReplicas, TopicPartition
@@ -33,7 +33,7 @@ BEGUN_AT_ONCE: Final = 50
 
 _NOT_WRITTEN: Final = "its znodes cannot be read or written: see the controller's log"
 
-_CLOSES_LANE: Final = frozenset({Reason.INTO, Reason.DEAD})
+_CLOSES_LANE: Final = frozenset({Reason.INTO, Reason.DEAD, Reason.ASKED})
 
 Place = tuple[Part, int]
 """The place of a move in the plan: its part, and its number there."""
@@ -66,7 +66,8 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     choice = _choose(context, rollout, places)
     begin = choice.begin[:BEGUN_AT_ONCE]
     held = rollout_brakes.brake_of(context, rollout) is not None
-    told = MovesChosen(rollout.name, choice.waits, is_held=held, behind=_behind(rollout, places, choice))
+    behind, asks = _behind(rollout, places, choice), _asks(context, rollout, choice.waits, places)
+    told = MovesChosen(rollout.name, choice.waits, is_held=held, behind=behind, asks=asks)
     yield from change("rollouts", [Step(facts=(told,))])
     # A partition that is gone has no leader to wait for.
     gone = [place for move, place in places.items() if move.tp in choice.waits and _is_gone(context, *place)]
@@ -117,6 +118,21 @@ def _behind(rollout: Rollout, places: Places, choice: Choice) -> dict[str, int]:
     return {str(closed[broker]): count for broker, count in unseen.items() if count > 0 and broker in closed}
 
 
+def _asks(
+    context: ControllerContext, rollout: Rollout, waits: Mapping[TopicPartition, Wait], moves: Iterable[Move]
+) -> frozenset[int]:
+    """Return the brokers that are to tell their room: all that moves which wait are to bring replicas."""
+    ignores = rollout.stored.settings.ignore_room
+
+    def needs_to_know(wait: Wait | None) -> bool:
+        if wait is None:
+            return False
+        return wait.reason is Reason.ROOM if ignores else wait.reason is not Reason.HELD
+
+    waiting = (move for move in moves if move.needs_room and needs_to_know(waits.get(move.tp)))
+    return frozenset(broker for move in waiting for broker in move.adding) & context.brokers.keys()
+
+
 def _into(rollout: Rollout) -> Counter[int]:
     return Counter(broker for part, number in rollout.flying for broker in part.moves[number].adding)
 
@@ -154,7 +170,9 @@ def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Mo
     leads = {broker: context.led_by(broker, 2 * rollout.stored.settings.leaders) for broker in left}
     held = rollout_brakes.hold_of(context, rollout)
     taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]
-    return Standing(leaders, leads, dead, rollout.disks, taken, urgent=rollout.urgent, hold=held)
+    receiving = [] if rollout.stored.settings.ignore_room else [broker for move in moves for broker in move.adding]
+    awaited = rollout.unheard(receiving)
+    return Standing(leaders, leads, dead, rollout.disks, awaited, taken, urgent=rollout.urgent, hold=held)
 
 
 def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:

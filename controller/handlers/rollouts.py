@@ -85,7 +85,7 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
 
 def _again(rollout: Rollout) -> Rounds[None]:
     """Have the rollout go on in another event, so that this one does not take long."""
-    told = MovesChosen(rollout.name, rollout.waits, are_more=True, behind=rollout.behind)
+    told = MovesChosen(rollout.name, rollout.waits, are_more=True, behind=rollout.behind, asks=rollout.asked)
     yield from change("rollouts", [Step(facts=(told,))])
 
 

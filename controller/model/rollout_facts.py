@@ -9,7 +9,7 @@ from attrs import field, frozen
 from controller.model.rollout_parts import Part
 from controller.rollout.room import Disk
 from controller.rollout.states import MoveState
-from controller.rollout.waiting import Reason, Wait
+from controller.rollout.waiting import Wait
 from transport.metadata import TopicPartition
 from transport.store.rollouts import StoredPart, StoredRollout
 
@@ -134,29 +134,29 @@ class SignalSeen(RolloutFact):
 
 @frozen
 class RoomTold(RolloutFact):
-    """The room on the disks of brokers, and the bytes that moves in flight lack, as far as they tell it."""
+    """The room on the disks of brokers, and the bytes that moves in flight lack, as far as they tell it.
+
+    `untold` are the brokers that have been asked for their room in vain.
+    """
 
     disks: Mapping[int, Disk]
     lacking: Mapping[TopicPartition, int] = field(factory=dict)
+    untold: frozenset[int] = frozenset()
 
 
 @frozen
 class MovesChosen(RolloutFact):
     """The moves that were looked at last wait for this; with `are_more`, others may begin right now.
 
-    `is_held` says that a brake holds them, `behind` how many moves wait that were not looked at, by what for.
+    `is_held` says that a brake holds them, `behind` how many moves wait that were not looked at, by what for,
+    and `asks` which brokers are to tell their room.
     """
 
     waits: Mapping[TopicPartition, Wait]
     are_more: bool = False
     is_held: bool = False
     behind: Mapping[str, int] = field(factory=dict)
-
-    @property
-    def short(self) -> frozenset[int]:
-        """The brokers on whose disks moves wait for room."""
-        waits = (wait for wait in self.waits.values() if wait.reason is Reason.ROOM)
-        return frozenset(wait.broker for wait in waits if wait.broker is not None)
+    asks: frozenset[int] = frozenset()
 
 
 @frozen

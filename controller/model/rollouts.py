@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from attrs import Factory, define, field
@@ -78,11 +78,14 @@ class Rollout:
     behind: Mapping[str, int] = field(factory=dict)
     """The number of moves that were not looked at, by what those before them wait for."""
 
-    short: frozenset[int] = frozenset()
-    """The brokers on whose disks moves wait for room."""
+    asked: frozenset[int] = frozenset()
+    """The brokers that are asked for the room on their disks: moves to them wait."""
 
     disks: Mapping[int, Disk] = field(factory=dict)
-    """The room on the disks of brokers, as far as they tell it."""
+    """The room on the disks of brokers that are asked or copy, as far as they tell it."""
+
+    untold: frozenset[int] = frozenset()
+    """The brokers that were asked for their room in vain."""
 
     lacking: dict[TopicPartition, int] = Factory(dict)
     """The bytes that moves in flight lack, as far as brokers have told them."""
@@ -140,6 +143,10 @@ class Rollout:
     def is_stopped(self) -> bool:
         """Whether it begins no moves, because it is paused or a brake holds it."""
         return self.state.is_paused or self.is_held
+
+    def unheard(self, brokers: Iterable[int]) -> frozenset[int]:
+        """Return the brokers whose room is neither known nor asked for in vain."""
+        return frozenset(brokers) - self.disks.keys() - self.untold
 
     @property
     def moves_left(self) -> int:
@@ -231,9 +238,15 @@ class Rollouts:
         return [one for one in self.by_name.values() if one.state.is_over and one.stored.throttled]
 
     @property
-    def short(self) -> frozenset[int]:
-        """The brokers on whose disks its moves wait for room."""
-        return frozenset() if self.current is None else self.current.short
+    def asked(self) -> frozenset[int]:
+        """The brokers that are asked for the room on their disks."""
+        current = self.current
+        return frozenset() if current is None or current.state.is_paused else current.asked
+
+    @property
+    def awaited(self) -> frozenset[int]:
+        """The brokers among them that moves wait for to answer."""
+        return self.current.unheard(self.asked) if self.current is not None else frozenset()
 
     def stir(self, tp: TopicPartition | None = None) -> None:
         """Note that a move in flight may have ended or, without a partition, that brokers have changed."""
@@ -283,6 +296,8 @@ class Rollouts:
             known.stored, known.version = fact.stored, fact.version
             if known.direction is not before:
                 known.time_left = TimeLeft()  # what was copied forth says nothing of the way back
+            if known.state.is_over:
+                known.asked, known.disks, known.untold = frozenset(), {}, frozenset()
         self.is_stirred = True
 
     def _of_known(self, fact: RolloutFact) -> None:
@@ -302,15 +317,20 @@ class Rollouts:
             case RolloutSeen():
                 _see(rollout, fact)
             case RoomTold():
-                rollout.disks, rollout.landed = fact.disks, []
-                rollout.lacks(fact.lacking)
+                self._told(rollout, fact)
             case SignalSeen():
                 self.is_stirred = self.is_stirred or rollout.signal != fact.text
                 rollout.signal = fact.text
             case MovesChosen():
-                rollout.waits, rollout.short, rollout.is_held = fact.waits, fact.short, fact.is_held
+                rollout.waits, rollout.asked, rollout.is_held = fact.waits, fact.asks, fact.is_held
                 rollout.behind = fact.behind
                 self.is_stirred = self.is_stirred or fact.are_more
+
+    def _told(self, rollout: Rollout, fact: RoomTold) -> None:
+        awaited = rollout.unheard(rollout.asked)
+        rollout.disks, rollout.untold, rollout.landed = fact.disks, fact.untold, []
+        rollout.lacks(fact.lacking)
+        self.is_stirred = self.is_stirred or bool(awaited - rollout.unheard(awaited))
 
     def _opened(self, rollout: Rollout, part: Part) -> None:
         rollout.parts = dict(sorted({**rollout.parts, part.first: part}.items()))

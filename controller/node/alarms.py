@@ -15,6 +15,9 @@ from controller.model.context import ControllerContext
 MOVES_PER_SECOND: Final = 2_000
 """The number of moves checked per second, which keeps the checks to a few percent of the event queue's time."""
 
+ASKED_SECONDS: Final = 0.2
+"""The delay before brokers are asked for the room that moves wait for, and before their answers are looked at."""
+
 RESEND_SECONDS: Final = 10.0
 """The delay before orders are sent again to a broker that failed to process them."""
 
@@ -96,11 +99,12 @@ def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
 def _look_at_moves(context: ControllerContext) -> list[Alarm]:
     """Return when to check the moves next, if any are in progress: the more there are, the longer the interval.
 
-    They are checked as well while others wait for room.
+    They are checked as well while brokers are asked for their room, and more often while moves wait for the answers.
     """
     moves = len(context.reassigning)
-    is_due = moves or context.rollouts.short
-    return [(max(1.0, moves / MOVES_PER_SECOND), events.ReassignmentProgress())] if is_due else []
+    is_due = moves or context.rollouts.asked
+    shortest = ASKED_SECONDS if context.rollouts.awaited else 1.0
+    return [(max(shortest, moves / MOVES_PER_SECOND), events.ReassignmentProgress())] if is_due else []
 
 
 def _look_at_overtaken(context: ControllerContext) -> list[Alarm]:

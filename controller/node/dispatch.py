@@ -125,7 +125,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),
     events.RolloutSignalled: _taking(rollout_brakes.signalled, "rollout", "text"),
     events.CopyingSeen: _taking(rollout_orders.adapt, "seconds", "silent", "copied"),
-    events.RoomSeen: _taking(rollout_brakes.room_seen, "room", "lacking"),
+    events.RoomSeen: _taking(rollout_brakes.room_seen, "room", "lacking", "untold"),
     events.RolloutsDue: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---

@@ -39,12 +39,20 @@ class RolloutOutlook:
         if rollout is None:
             return
         self._signals.look(nursery, context)
-        lacking = _lacking(context.rollouts.flying, progress)
-        if progress.disks or lacking:
-            told = ((broker, disk.free, disk.largest) for broker, disk in progress.disks.items())
-            self.tell(RoomSeen(tuple(sorted(told)), lacking))
+        self._tell_room(context, progress)
         if rollout.stored.settings.adapts and progress.answers:
             self._look_at_pace(progress)
+
+    def hear(self, context: ControllerContext, progress: ProgressPoller) -> None:
+        """Tell the room that moves wait to hear of, as soon as a broker has answered, or has not for too long."""
+        if context.rollouts.awaited & (progress.disks.keys() | progress.untold):
+            self._tell_room(context, progress)
+
+    def _tell_room(self, context: ControllerContext, progress: ProgressPoller) -> None:
+        told = ((broker, disk.free, disk.largest) for broker, disk in progress.disks.items())
+        lacking = _lacking(context.rollouts.flying, progress)
+        # Told even if it is nothing, so that nothing is taken to be known that was told long ago.
+        self.tell(RoomSeen(tuple(sorted(told)), lacking, tuple(sorted(progress.untold))))
 
     def _look_at_pace(self, progress: ProgressPoller) -> None:
         """Tell how brokers get on, as often as a throttle may change."""

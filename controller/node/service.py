@@ -286,6 +286,7 @@ class ControllerService:
             reply.set(result)
         if isinstance(result, Moves):
             office.progress.follow(result)
+            self._outlook.hear(office.context, office.progress)
         for follow_up in dispatch.follow_ups(office.context, event, result, office.caught_up):
             if self._queue.tell(follow_up, later=True):
                 self._event_log.calls_for(follow_up)

@@ -64,6 +64,10 @@ class _Asked:
 
     broker: BrokerRegistration
     partitions: Sequence[TopicPartition]
+    since: float = field(factory=trio.current_time, init=False)
+    has_told: bool = field(default=False, init=False)
+    """Whether it has told all that it can tell of its disks."""
+
     scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
 
 
@@ -80,12 +84,12 @@ class ProgressPoller:
     """The room on the disks of the brokers that are polled, as far as they tell it."""
 
     answers: dict[int, float] = field(factory=dict, init=False)
-    """The seconds that the last answer of each broker took that is polled; infinite if there was none."""
+    """The seconds that the last answer of each broker took that copies; infinite if there was none."""
 
     _asked: dict[int, _Asked] = field(factory=dict, init=False)
 
     def follow(self, moves: Moves) -> None:
-        """Poll for exactly these moves from now on; without them, only brokers that are to have room are polled."""
+        """Poll for exactly these moves from now on; without them, only brokers that are asked for room are polled."""
         self.progress.follow(moves, trio.current_time())
         wanted = _by_broker(moves)
         live = {broker.id: broker for broker in moves.brokers}
@@ -95,8 +99,17 @@ class ProgressPoller:
         for broker_id, broker in live.items():
             if broker_id in self._asked:
                 self._asked[broker_id].partitions = wanted[broker_id]
+                if not wanted[broker_id]:
+                    self.answers.pop(broker_id, None)
             elif broker_id in wanted:
                 self._start(broker, wanted[broker_id])
+
+    @property
+    def untold(self) -> frozenset[int]:
+        """The brokers that are polled and do not tell their room: they cannot, or have not answered for too long."""
+        late = trio.current_time() - ANSWER_SECONDS
+        mute = (broker_id for broker_id, asked in self._asked.items() if asked.has_told or asked.since <= late)
+        return frozenset(mute) - self.disks.keys()
 
     async def totals(self) -> Totals:
         """Return the combined progress of all moves."""
@@ -140,10 +153,11 @@ class ProgressPoller:
             try:
                 await self._ask_while_answered(asked)
             except UnsupportedApi:
+                asked.has_told = True
                 await trio.sleep(UNSUPPORTED_SECONDS)
             except (ApiError, WireError):
                 self.progress.silent(asked.broker.id)
-                self.answers[asked.broker.id] = math.inf
+                self._note_answer(asked, math.inf)
                 await trio.sleep(POLL_SECONDS)
 
     async def _ask_while_answered(self, asked: _Asked) -> None:
@@ -162,9 +176,14 @@ class ProgressPoller:
             request = DescribeLogDirsRequest(tuple(some))
             began = trio.current_time()
             response = await connection.call(request, timeout=ANSWER_SECONDS)
-            self.answers[asked.broker.id] = trio.current_time() - began
+            self._note_answer(asked, trio.current_time() - began)
             self.progress.told(asked.broker.id, some, response.log_dirs, trio.current_time())
             self._see_room(asked.broker.id, response)
+            asked.has_told = True
+
+    def _note_answer(self, asked: _Asked, seconds: float) -> None:
+        if asked.partitions:
+            self.answers[asked.broker.id] = seconds
 
     def _see_room(self, broker_id: int, response: DescribeLogDirsResponse) -> None:
         volumes = {one.path: Volume(one.total, one.usable) for one in response.log_dirs}
@@ -186,7 +205,7 @@ def _by_broker(moves: Moves) -> dict[int, list[TopicPartition]]:
     for move in moves.partitions:
         for broker_id in move.measured:
             wanted[broker_id].append(move.tp)
-    return {**{broker_id: [] for broker_id in moves.short}, **wanted}
+    return {**{broker_id: [] for broker_id in moves.asked}, **wanted}
 
 
 def _chunks(partitions: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:

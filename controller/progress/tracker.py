@@ -56,18 +56,18 @@ class MovingPartition:
 
 @frozen
 class Moves:
-    """All moves at one time, and the live brokers; `short` are those that other moves wait for, to have room."""
+    """All moves at one time, and the live brokers; `asked` are those that are asked for room on their disks as well."""
 
     partitions: tuple[MovingPartition, ...] = ()
     brokers: tuple[BrokerRegistration, ...] = ()
-    short: frozenset[int] = frozenset()
+    asked: frozenset[int] = frozenset()
 
 
 def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = None) -> Moves:
     """Return the current moves, all or those of the partitions given."""
     brokers = tuple(broker for _, broker in sorted(context.brokers.items()))
     moving = tuple(_moving(context, tp) for tp in (context.reassigning if tps is None else tps))
-    return Moves(moving, brokers, context.rollouts.short)
+    return Moves(moving, brokers, context.rollouts.asked)
 
 
 def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:

@@ -57,6 +57,7 @@ class Standing:
         led: The number of partitions that each broker leads.
         dead: The brokers that are not alive.
         disks: The room on the disks of brokers, as far as it is known.
+        awaited: The brokers that are being asked for their room: nothing that needs some begins before they answer.
         taken: The moves that have begun, and for which more room may be used than `disks` shows.
         to: The log directories that the plan names.
         urgent: The partitions that come first, as they lack replicas or have one on a broker that leaves.
@@ -67,6 +68,7 @@ class Standing:
     led: Mapping[int, int] = field(factory=dict)
     dead: Collection[int] = frozenset()
     disks: Mapping[int, Disk] = field(factory=dict)
+    awaited: Collection[int] = frozenset()
     taken: Collection[Move] = ()
     to: Places = field(factory=dict)
     urgent: Collection[TopicPartition] = frozenset()
@@ -218,6 +220,9 @@ class _Load:
                 return Wait(Reason.DEAD, broker)
         if adding and leader == NO_LEADER:
             return Wait(Reason.NO_LEADER)
+        for broker in adding:
+            if broker in self.standing.awaited and move.needs_room:
+                return Wait(Reason.ASKED, broker)
         for broker in adding:
             if self._into[broker] >= self.limits.into:
                 return Wait(Reason.INTO, broker, most=self.limits.into)

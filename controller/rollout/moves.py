@@ -42,6 +42,11 @@ class Move(OfPartition, Struct, frozen=True, gc=False):
         return max(self.size, 0) * len(self.adding)
 
     @property
+    def needs_room(self) -> bool:
+        """Whether it takes room on disks, as far as it is known."""
+        return self.bytes > 0
+
+    @property
     def reversed(self) -> Move:
         """The move that takes it back."""
         return Move(self.topic, self.partition, self.after, self.before, self.size)

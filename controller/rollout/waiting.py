@@ -17,6 +17,7 @@ class Reason(Enum):
     LEADERS = "leaders"
     BYTES = "bytes"
     ROOM = "room"
+    ASKED = "asked"
     DEAD = "dead"
     NO_LEADER = "no_leader"
     HELD = "held"
@@ -47,6 +48,7 @@ _WORDS: Final = {
     Reason.LEADERS: "broker {0.broker} gives up {0.most:,} leader{1}, the most at once",
     Reason.BYTES: "as many of {0.most:,} bytes are in flight that it has to wait",
     Reason.ROOM: "broker {0.broker} has room for {0.has:,} bytes{0.text}, and it needs {0.most:,}",
+    Reason.ASKED: "broker {0.broker} has been asked for the room on its disks",
     Reason.DEAD: "broker {0.broker} is not alive",
     Reason.NO_LEADER: "it has no leader to copy from",
     Reason.HELD: "{0.text}",

@@ -12,6 +12,9 @@ from controller.rollout.states import MoveState
 from transport.messages import UNLIMITED, RolloutMove, RolloutSettings
 from transport.metadata import TopicPartition
 
+RoomKnown = Mapping[int, Disk | None]
+"""The room on the disks of brokers that have been asked for it; None for those that do not tell it."""
+
 
 @frozen
 class Planned:
@@ -98,12 +101,18 @@ def exceeded(begun: Flying, flying: Collection[Flying], settings: RolloutSetting
         yield f"has {total:,} bytes in flight, not at most {settings.bytes:,}"
 
 
-def short_of_room(begun: Planned, flying: Collection[Planned], disks: Mapping[int, Disk]) -> Iterator[str]:
-    """Yield the brokers on which a move needs more room than is known, after all that are in flight with it."""
-    for broker in sorted(begun.adding & disks.keys()):
+def short_of_room(begun: Planned, flying: Collection[Planned], known: RoomKnown) -> Iterator[str]:
+    """Yield the brokers on which a move needs more room than is known, after all that are in flight with it.
+
+    So are those that nobody has asked for their room.
+    """
+    for broker in sorted(begun.adding):
         needed = sum(max(each.move.size, 0) for each in flying if broker in each.adding)
-        if needed > disks[broker].free:
-            yield f"though broker {broker} has told of {disks[broker].free:,} bytes, and {needed:,} are needed"
+        disk = known.get(broker)
+        if disk is not None and needed > disk.free:
+            yield f"though broker {broker} has told of {disk.free:,} bytes, and {needed:,} are needed"
+        if broker not in known and begun.bytes:
+            yield f"though broker {broker} has not been asked for its room"
 
 
 def _text(count: int, what: str, most: int) -> str:

@@ -1,7 +1,7 @@
 """Check that a rollout begins only moves that it has marked, of the topics that it was planned for, within its limits.
 
-It begins none while it is paused, while a signal says no, or where the room is known not to be enough, and none of a
-partition that an administrator has moved since the rollout began.
+It begins none while it is paused, while a signal says no, or where the room is known not to be enough or was not asked
+for, and none of a partition that an administrator has moved since the rollout began.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.rollout.room import Disk
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange, Partitions, is_controller
-from simulator.safety.rollout_limits import Flying, Planned, exceeded, short_of_room
+from simulator.safety.rollout_limits import Flying, Planned, RoomKnown, exceeded, short_of_room
 from simulator.signals import Signals
 from simulator.store.durable import Durable
 from transport.messages import AlterPartitionReassignmentsRequest, IncrementalAlterConfigsRequest, RolloutMove
@@ -46,8 +45,8 @@ class Rollouts:
 
     partitions: Partitions
     signals: Signals
-    room_known: Callable[[str, str], Mapping[int, Disk]] = lambda _host, _name: {}
-    """Returns the room on disks that the controller on a host knows of for a rollout."""
+    room_known: Callable[[str, str], RoomKnown] | None = None
+    """Returns the room on disks that the controller on a host knows of for a rollout; None if that is not judged."""
 
     are_rates_by_hand: bool = False
     """Whether somebody else has written the rates to which throttles of brokers are restored."""
@@ -160,6 +159,8 @@ class Rollouts:
         flying = [self._flying(each) for each in planned if each.rollout == one.rollout and self._is_flying(each)]
         for text in exceeded(self._flying(one), flying, stored.settings):
             yield f"rollout {one.rollout} {text}"
+        if self.room_known is None or stored.settings.ignore_room:
+            return
         for text in short_of_room(one, [each.move for each in flying], self.room_known(host, one.rollout)):
             yield f"{begins}, {text}"
 

@@ -14,7 +14,7 @@ import pytest
 from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
-from controller.events import BrokerChange, ControllerEvent, RequestEvent
+from controller.events import BrokerChange, ControllerEvent, RequestEvent, RoomSeen
 from controller.gathered import CaughtUp
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
@@ -206,6 +206,8 @@ class Bench:
     context: ControllerContext
     runner: RoundRunner
     seen: Recorder
+    do_brokers_answer: bool = True
+    """Whether brokers that are asked for the room on their disks answer: without it, as Kafka's before 3.3."""
 
     # --- the controller -----------------------------------------------------------------------------------------
 
@@ -218,6 +220,8 @@ class Bench:
         answer = await self.run(dispatch.rounds_for(self.context, event, HOST))
         for follow_up in dispatch.follow_ups(self.context, event, answer, CaughtUp()):
             await self.handle(follow_up)
+        if self.do_brokers_answer and self.context.rollouts.awaited:
+            await self.handle(RoomSeen((), untold=BROKERS))
         return answer
 
     async def ask(self, request: Request[R], answer: type[R]) -> R:

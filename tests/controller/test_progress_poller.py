@@ -37,11 +37,15 @@ class Broker:
 
     id: int
     is_silent: bool = False
+    tells_sizes: bool = True
+    is_old: bool = False
+    """Whether it does not know the request."""
+
     asked: list[int] = field(factory=list)
     """For how many partitions, request by request."""
 
     async def listen(self, nursery: trio.Nursery) -> BrokerRegistration:
-        handlers: Handlers = {DescribeLogDirsRequest: self._answer}
+        handlers: Handlers = {} if self.is_old else {DescribeLogDirsRequest: self._answer}
         port: int = await nursery.start(partial(serve, TcpNetwork(), handlers, LOOPBACK, 0))
         return BrokerRegistration(self.id, LOOPBACK, port, 1)
 
@@ -51,7 +55,8 @@ class Broker:
         assert request.partitions is not None
         self.asked.append(len(request.partitions))
         replicas = tuple(LogDirReplica(topic, "id", number, 100, 10, 0) for topic, number in request.partitions)
-        return DescribeLogDirsResponse((LogDir("/d", ErrorCode.NONE, replicas, 1_000, 400),))
+        sizes = (1_000, 400) if self.tells_sizes else ()
+        return DescribeLogDirsResponse((LogDir("/d", ErrorCode.NONE, replicas, *sizes),))
 
 
 def moves(count: int, *brokers: BrokerRegistration) -> Moves:
@@ -123,11 +128,40 @@ async def test_a_broker_that_listens_elsewhere_is_asked_there() -> None:
 async def test_a_broker_that_is_to_have_room_is_asked_for_it_alone() -> None:
     async with polling() as (poller, nursery):
         broker = Broker(3)
-        poller.follow(evolve(moves(0, await broker.listen(nursery)), short=frozenset({3})))
+        poller.follow(evolve(moves(0, await broker.listen(nursery)), asked=frozenset({3})))
         while not broker.asked:
             await trio.sleep(0.01)
         await trio.testing.wait_all_tasks_blocked()
         assert (broker.asked[0], poller.disks) == (0, {3: Disk(400, 400, {"/d": 400})})
+        # It copies nothing: how quick it is does not matter.
+        assert (poller.answers, len(poller.untold)) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    "broker", [Broker(3, tells_sizes=False), Broker(3, is_silent=True), Broker(3, is_old=True)], ids=str
+)
+async def test_a_broker_that_does_not_tell_its_room_is_not_waited_for(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("controller.progress.poller.ANSWER_SECONDS", 0.05 if broker.is_silent else 60)
+    async with polling() as (poller, nursery):
+        poller.follow(evolve(moves(0, await broker.listen(nursery)), asked=frozenset({3})))
+        assert poller.untold == set()
+        while not poller.untold:
+            await trio.sleep(0.01)
+        assert poller.untold == {3}
+        assert poller.disks == {}
+
+
+async def test_a_broker_that_copies_no_more_is_not_judged_by_its_answers() -> None:
+    async with polling() as (poller, nursery):
+        leader, target = Broker(1), Broker(2)
+        both = await leader.listen(nursery), await target.listen(nursery)
+        poller.follow(moves(1, *both))
+        await until_known(poller, 0, 1)
+        await until_known(poller, 0, 2)
+        poller.follow(evolve(moves(0, *both), asked=frozenset({1})))
+        assert poller.answers == {}
 
 
 async def test_nobody_is_asked_when_nothing_moves_or_nobody_is_in_office() -> None:

@@ -23,12 +23,12 @@ from controller.events import (
 from controller.handlers import rollout_plans, rollouts
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, change
-from controller.node.alarms import alarms, first_alarms
+from controller.node.alarms import ASKED_SECONDS, alarms, first_alarms
 from controller.observation.event_log import EventLog
 from controller.progress.tracker import Moves
 from controller.rollout.adapting import FIRST
 from controller.rollout.backlog import Backlog
-from tests.controller.conftest import Bench
+from tests.controller.conftest import BROKERS, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     ChangeRolloutRequest,
@@ -948,12 +948,106 @@ async def test_brokers_are_asked_for_their_room_while_moves_wait_for_it(operator
     moves = await operator.bench.handle(ReassignmentProgress())
     assert isinstance(moves, Moves)
     assert not moves.partitions
-    assert moves.short == {3}
+    assert moves.asked == {3}
     assert ReassignmentProgress() in [event for _, event in alarms(operator.bench.context, RolloutLook())]
     await operator.bench.handle(room_of(100))
     await operator.bench.handle(RolloutLook())
     await operator.finish()
     assert ReassignmentProgress() not in [event for _, event in alarms(operator.bench.context, RolloutLook())]
+
+
+ASKED = "broker 3 has been asked for the room on its disks"
+
+
+@pytest.fixture
+def silent(operator: Operator) -> Operator:
+    """Return the operator of a cluster whose brokers do not answer by themselves."""
+    operator.bench.do_brokers_answer = False
+    return operator
+
+
+async def asked(operator: Operator) -> set[int]:
+    """Return the brokers that are asked for their room."""
+    moves = await operator.bench.handle(ReassignmentProgress())
+    assert isinstance(moves, Moves)
+    return set(moves.asked)
+
+
+async def test_no_move_begins_before_its_broker_has_told_its_room(silent: Operator) -> None:
+    await silent.start(6, into=3)
+    assert silent.in_flight() == []
+    assert (await silent.describe()).waits == ((ASKED, 6),)
+    assert await asked(silent) == {3}
+    assert (ASKED_SECONDS, ReassignmentProgress()) in alarms(silent.bench.context, RolloutLook())
+    await silent.bench.handle(room_of(250))
+    assert silent.in_flight() == [0, 1]
+    assert (await silent.describe()).waits == (("broker 3 has room for 50 bytes, and it needs 100", 4),)
+    assert (1.0, ReassignmentProgress()) in alarms(silent.bench.context, RolloutLook())
+
+
+async def test_a_broker_that_does_not_tell_its_room_holds_nothing_up(silent: Operator) -> None:
+    await silent.start(6, into=3)
+    await silent.bench.handle(RoomSeen((), untold=(3,)))
+    assert silent.in_flight() == [0, 1, 2]
+    await silent.catch_up(1)
+    assert silent.in_flight() == [0, 2, 3]
+
+
+async def test_all_brokers_that_receive_are_asked_at_once(silent: Operator) -> None:
+    moves = [RolloutMove("orders", number, (1, *new), size=100) for number, new in enumerate(((3, 4), (5,), (2,)))]
+    await silent.upload(*moves, *(RolloutMove("orders", number, (6, 2)) for number in (3, 4)))
+    request = StartRolloutRequest("monday", "digest", 5, RolloutSettings(into=1))
+    await silent.bench.ask(request, StartRolloutResponse)
+    # The last ones, of unknown size, cannot be held against any room.
+    assert await asked(silent) == {3, 4, 5}
+    assert silent.in_flight() == [3]
+
+
+async def test_the_next_controller_asks_for_room_again(silent: Operator) -> None:
+    await silent.start(6, into=2)
+    await silent.bench.handle(room_of(1_000))
+    await silent.fail_over()
+    await silent.catch_up(0)
+    assert silent.in_flight() == [1]
+    assert (await silent.describe()).waits == ((ASKED, 4),)
+    assert await asked(silent) == {3}
+
+
+async def test_the_way_back_and_the_next_rollout_ask_for_room_again(silent: Operator) -> None:
+    await silent.start(2)
+    await silent.start(2, name="tuesday", first=2)
+    await silent.bench.handle(RoomSeen(((1, 1_000, 1_000), (3, 1_000, 1_000))))
+    await silent.catch_up(0, 1)
+    assert (silent.in_flight(), await asked(silent)) == ([], {3})
+    await silent.order(RolloutOrder.ABORT, name="tuesday")
+    await silent.order(RolloutOrder.UNDO)
+    assert (silent.in_flight(), await asked(silent)) == ([], {1})
+    await silent.bench.handle(RoomSeen(((1, 1_000, 1_000),)))
+    assert silent.in_flight() == [0]
+
+
+async def test_nobody_is_asked_for_a_rollout_that_is_paused_or_held(silent: Operator) -> None:
+    await silent.start(4, go_url="http://monitoring/go")
+    assert await asked(silent) == set()
+    await silent.bench.handle(RolloutSignalled("monday", ""))
+    assert await asked(silent) == {3}
+    await silent.order(RolloutOrder.PAUSE)
+    assert await asked(silent) == set()
+    assert ReassignmentProgress() not in [event for _, event in alarms(silent.bench.context, RolloutLook())]
+
+
+async def test_a_broker_that_is_not_polled_any_more_is_asked_again(silent: Operator) -> None:
+    await silent.start(4, into=1)
+    await silent.bench.handle(room_of(1_000))
+    await silent.bench.handle(RoomSeen(()))
+    await silent.catch_up(0)
+    assert (silent.in_flight(), await asked(silent)) == ([], {3})
+
+
+async def test_a_rollout_that_ignores_room_asks_nobody(silent: Operator) -> None:
+    await silent.start(4, into=2, ignore_room=True)
+    assert silent.in_flight() == [0, 1]
+    assert await asked(silent) == set()
 
 
 async def test_marks_that_cannot_be_written_do_not_keep_the_queue_busy(operator: Operator) -> None:
@@ -971,8 +1065,9 @@ async def test_marks_that_cannot_be_written_do_not_keep_the_queue_busy(operator:
 
 
 def lacking(**bytes_: int) -> RoomSeen:
-    """Tell the bytes that moves in flight lack."""
-    return RoomSeen((), tuple((TopicPartition("orders", int(name[1:])), left) for name, left in bytes_.items()))
+    """Tell the bytes that moves in flight lack, and no room."""
+    left = tuple((TopicPartition("orders", int(name[1:])), left) for name, left in bytes_.items())
+    return RoomSeen((), left, BROKERS)
 
 
 async def test_what_moves_in_flight_have_copied_is_not_left(operator: Operator) -> None:

@@ -47,7 +47,7 @@ async def test_a_plan_that_does_not_fit_a_disk_is_refused_with_broker_and_bytes(
     assert said == (
         "broker 3 lacks 20 bytes: 10 bytes are free for the last 1 move, with both copies there while they move\n"
         "Error: the plan does not fit: broker 3 lacks 20 bytes (20 bytes); plan again with the sizes of disks, or use "
-        "--ignore-room to begin as much as fits\n"
+        "--ignore-room to begin nevertheless\n"
     )
     assert not PlanFiles(plan).journal.exists()
 

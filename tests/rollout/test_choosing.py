@@ -59,6 +59,13 @@ def test_a_broker_sends_no_more_than_the_limit() -> None:
     assert wait_of(choice, 4) == Wait(Reason.OUT_OF, 1, most=2)
 
 
+def test_nothing_that_needs_room_begins_before_its_brokers_have_answered() -> None:
+    moves = [move(1, [1], [8]), move(2, [2], [9]), move(3, [3], [9], size=-1), move(4, [9, 4], [4, 9])]
+    choice = choose(moves, [], evolve(WIDE, into=1), standing(moves, awaited={9}))
+    assert begun(choice) == [1, 3, 4]
+    assert str(wait_of(choice, 2)) == "broker 9 has been asked for the room on its disks"
+
+
 def test_leaders_of_a_broker_are_not_all_moved_at_once() -> None:
     moves = [move(n, [1, 2], [2, 2 + n]) for n in range(1, 7)]
     choice = choose(moves, [], WIDE, standing(moves, led={1: 6}))

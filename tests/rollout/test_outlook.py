@@ -9,7 +9,7 @@ import trio
 from controller.config import ControllerConfig
 from controller.events import ControllerEvent, CopyingSeen, RoomSeen
 from controller.model.context import ControllerContext
-from controller.model.rollout_facts import RolloutWritten
+from controller.model.rollout_facts import MovesChosen, RolloutWritten, RoomTold
 from controller.node.rollout_outlook import RolloutOutlook
 from controller.progress.poller import ProgressPoller
 from controller.progress.tracker import Moves, MovingPartition
@@ -59,6 +59,33 @@ async def test_the_pace_of_brokers_is_told_as_often_as_a_throttle_may_change(aut
 async def test_nobody_asks_for_the_pace_of_a_rollout_with_a_rate(autojump_clock: object) -> None:
     assert autojump_clock
     assert await told(carrying_out(RolloutSettings()), {1: 0.1}) == [RoomSeen(((3, 50, 40),))]
+
+
+async def test_room_that_was_told_once_is_not_told_for_ever(autojump_clock: object) -> None:
+    assert autojump_clock
+    found = list[ControllerEvent]()
+    async with trio.open_nursery() as nursery:
+        progress = ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001")
+        RolloutOutlook(found.append, Host()).look(nursery, carrying_out(RolloutSettings()), progress)
+    assert found == [RoomSeen(())]
+
+
+async def test_room_that_moves_wait_for_is_told_at_once(autojump_clock: object) -> None:
+    assert autojump_clock
+    context, found = carrying_out(RolloutSettings()), list[ControllerEvent]()
+    context.apply(MovesChosen("monday", {}, asks=frozenset({3, 4})))
+    async with trio.open_nursery() as nursery:
+        progress = ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001")
+        outlook = RolloutOutlook(found.append, Host())
+        progress.disks[2] = Disk(50, 40)
+        outlook.hear(context, progress)
+        assert found == []
+        progress.disks[3] = Disk(50, 40)
+        outlook.hear(context, progress)
+        assert found == [RoomSeen(((2, 50, 40), (3, 50, 40)))]
+        context.apply(RoomTold("monday", progress.disks, untold=frozenset({4})))
+        outlook.hear(context, progress)
+    assert len(found) == 1
 
 
 async def test_without_a_rollout_nothing_is_told(autojump_clock: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from controller.model.rollout_parts import CODES
 from controller.rollout.room import Disk
@@ -53,3 +54,11 @@ def test_room_is_needed_for_all_that_is_in_flight_to_a_broker(state: MoveState) 
     ]
     assert list(short_of_room(moves[0], moves[:1], short)) == []
     assert list(short_of_room(moves[0], moves, {receiver: Disk(200, 200), 2: Disk(0, 0)})) == []
+
+
+def test_a_broker_is_asked_for_its_room_before_a_move_begins() -> None:
+    [one] = [each.move for each in flying(1)]
+    assert list(short_of_room(one, [one], {})) == ["though broker 3 has not been asked for its room"]
+    assert list(short_of_room(one, [one], {3: None})) == []
+    empty = Planned("monday", replace(one.move, size=0), one.state)
+    assert list(short_of_room(empty, [empty], {})) == []

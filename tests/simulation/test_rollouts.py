@@ -142,21 +142,61 @@ async def test_a_page_that_does_not_say_yes_holds_a_rollout_up(is_silent: bool, 
         assert (await end(c)).counts == (("done", PARTITIONS),)
 
 
+ASKED = "broker 3 has been asked for the room on its disks"
+SHORT = ("broker 3 has room for 5,000 bytes, and it needs 10,000", PARTITIONS - 1)
+
+
 async def test_moves_wait_for_room_on_the_disk_that_they_go_to() -> None:
     async with open_cluster() as c:
-        first = [f"orders-{number}" for number in range(IN_FLIGHT)]
         LimitDisks({3: 15_000}).on(c)
-        StopFetching({3: first}).on(c)
+        StopFetching({3: ["orders-0"]}).on(c)
         await start(c)
         await trio.sleep(15)
-        ResumeFetching({3: first[1:]}).on(c)
-        await trio.sleep(15)
         described = await describe(c)
-        assert described.counts == (("pending", PARTITIONS - IN_FLIGHT), ("in flight", 1), ("done", IN_FLIGHT - 1))
-        assert described.waits == (("broker 3 has room for 5,000 bytes, and it needs 10,000", PARTITIONS - IN_FLIGHT),)
+        assert described.counts == (("pending", PARTITIONS - 1), ("in flight", 1))
+        assert described.waits == (SHORT,)
         LimitDisks({3: 10**9}).on(c)
-        ResumeFetching({3: first[:1]}).on(c)
+        ResumeFetching({3: ["orders-0"]}).on(c)
         assert (await end(c)).counts == (("done", PARTITIONS),)
+
+
+async def test_the_next_controller_begins_no_more_than_there_is_room_for() -> None:
+    async with open_cluster() as c:
+        LimitDisks({3: 15_000}).on(c)
+        StopFetching({3: ["orders-0"]}).on(c)
+        await start(c)
+        await c.until(lambda: moving(c) == 1)
+        killed = c.active_controller
+        assert killed is not None
+        c.crash(killed)
+        await c.until(lambda: c.active_controller not in (None, killed))
+        await trio.sleep(15)
+        assert (await describe(c)).waits == (SHORT,)
+        assert moving(c) == 1
+
+
+async def test_moves_begin_as_soon_as_their_broker_has_told_its_room() -> None:
+    async with open_cluster() as c:
+        StopFetching({3: [f"orders-{number}" for number in range(PARTITIONS)]}).on(c)
+        await start(c)
+        await trio.sleep(1.5)
+        assert moving(c) == IN_FLIGHT
+
+
+async def test_a_broker_that_does_not_tell_its_room_holds_no_move_up_for_ever() -> None:
+    async with open_cluster() as c:
+        c.pause(3, keeps_session=True)
+        await start(c)
+        await trio.sleep(2)
+        assert (moving(c), (await describe(c)).waits) == (0, ((ASKED, PARTITIONS),))
+        await c.until(lambda: moving(c) == IN_FLIGHT)
+
+
+async def test_a_move_to_a_broker_that_was_not_asked_for_its_room_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    awaited = "awaited = rollout.unheard(receiving)"
+    edit(monkeypatch, "controller.handlers.rollout_moves:_standing", (awaited, "awaited: frozenset[int] = frozenset()"))
+    with pytest.raises(Violation, match=r"begins to move .*, though broker 3 has not been asked for its room"):
+        await until_it_begins_without_room()
 
 
 async def until_it_begins_without_room() -> None:

@@ -59,6 +59,9 @@ class RolloutSettings(Message, frozen=True):
     adapts: bool = False
     """Whether the throttle is changed by how brokers do; once it is set by hand, it is not any more."""
 
+    ignore_room: bool = False
+    """Whether moves begin to brokers that have not been asked for the room on their disks."""
+
 
 class RolloutChanges(Message, frozen=True):
     """Changes of settings; None leaves one as it is.

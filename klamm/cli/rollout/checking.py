@@ -127,7 +127,7 @@ async def check_room(admin: MoveAdmin, moves: Collection[Move], file: MoveFile, 
         worst = max(found.shortages, key=lambda one: one.missing)
         raise click.ClickException(
             f"the plan does not fit: broker {worst.broker} lacks {size(worst.missing)} ({worst.missing:,} bytes); plan "
-            "again with the sizes of disks, or use --ignore-room to begin as much as fits"
+            "again with the sizes of disks, or use --ignore-room to begin nevertheless"
         )
 
 

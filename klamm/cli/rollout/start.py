@@ -174,4 +174,5 @@ def settings_of(options: Options) -> RolloutSettings:
         options.ignore_min_isr,
         options.elects,
         options.adapts,
+        options.ignore_room,
     )

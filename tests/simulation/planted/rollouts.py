@@ -78,6 +78,15 @@ def a_signal_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def nobody_waits_for_room(patch: pytest.MonkeyPatch) -> None:
+    """Begin moves to brokers before they have answered how much room they have."""
+    edit(
+        patch,
+        "controller.handlers.rollout_moves:_standing",
+        ("awaited = rollout.unheard(receiving)", "awaited: frozenset[int] = frozenset()"),
+    )
+
+
 def a_rate_of_a_rollout_is_left(patch: pytest.MonkeyPatch) -> None:
     """Restore the rates of brokers only if the rollout was begun by the same controller."""
     edit(
@@ -96,5 +105,6 @@ BUGS = (
     an_override_by_hand_is_overwritten,
     a_signal_never_lets_go,
     a_signal_is_not_waited_for,
+    nobody_waits_for_room,
     a_rate_of_a_rollout_is_left,
 )
