@@ -60,7 +60,7 @@ class Standing:
         awaited: The brokers that are being asked for their room: nothing that needs some begins before they answer.
         taken: The moves that have begun, and for which more room may be used than `disks` shows.
         to: The log directories that the plan names.
-        urgent: The partitions that come first, as they lack replicas or have one on a broker that leaves.
+        urgent: The partitions that come first, as they lack replicas.
         hold: Why nothing begins.
     """
 

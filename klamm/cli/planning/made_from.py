@@ -111,6 +111,16 @@ class MadeFrom:
             yield self.brokers_table
 
 
+def emptied_by(folder: Path) -> frozenset[int]:
+    """Return the brokers that the plan in a folder empties; none if the folder does not say so."""
+    try:
+        found = MadeFrom.read(folder)
+    except click.ClickException:
+        return frozenset()
+    brokers: frozenset[int] = found.others.get("brokers", frozenset())
+    return brokers if found.kind is GoalKind.REMOVE_BROKERS else frozenset()
+
+
 def _whole(name: str) -> str:
     """Return an input by its whole path, so that it is found from any folder."""
     source = source_of(name)

@@ -18,7 +18,8 @@ from attrs import field, frozen
 
 from controller.admin.log_mover import Replica
 from controller.rollout.moves import Replicas
-from klamm.cli.reassignment.files import MoveFile, read_document
+from klamm.cli.planning.made_from import emptied_by
+from klamm.cli.reassignment.files import MoveFile, Targets, read_document
 from klamm.cli.streams import line_of
 from transport.metadata import TopicPartition
 
@@ -72,7 +73,7 @@ class PlanFiles:
             targets.update(part.targets)
             starts.update(part.starts)
             log_dirs.update(part.log_dirs)
-        whole = MoveFile(targets, starts, log_dirs)
+        whole = MoveFile(_ordered(targets, starts, emptied_by(self.path)), starts, log_dirs)
         return Plan(whole, _digest(whole))
 
     @contextmanager
@@ -155,6 +156,17 @@ class Plan:
 
     file: MoveFile = field(repr=False)
     digest: str
+
+
+def _ordered(targets: Targets, starts: Targets, emptied: frozenset[int]) -> Targets:
+    """Return moves in the order in which they are carried out: those first that take replicas from emptied brokers."""
+    if not emptied:
+        return targets
+
+    def is_other(tp: TopicPartition) -> bool:
+        return emptied.isdisjoint({*starts.get(tp, ())} - {*targets[tp]})
+
+    return {tp: targets[tp] for tp in sorted(targets, key=is_other)}
 
 
 def _digest(file: MoveFile) -> str:
