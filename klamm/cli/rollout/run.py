@@ -83,7 +83,7 @@ async def carry_out(
 def _tell_interrupted(files: PlanFiles, history: History) -> None:
     flying = len(history.having(MoveState.IN_FLIGHT, MoveState.GOING_BACK))
     click.echo(
-        f"interrupted: {flying:,} moves in flight continue by themselves, and no others begin; run it again to continue, "
+        f"interrupted: {flying:,} moves in flight continue by themselves, no others begin; run it again to continue, "
         f"or `klamm rollout abort {files.path}` to cancel them",
         err=True,
     )
