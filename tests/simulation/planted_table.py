@@ -21,7 +21,7 @@ from attrs import evolve
 from simulator.random_run.campaign import cores
 from simulator.random_run.plan import draw
 from tests.simulation.hunt import Catch, Died, digests_forked, each_forked, first_catch
-from tests.simulation.planted.bugs import AREA_OF, BUGS, is_kafkas, plan_of, planted
+from tests.simulation.planted.bugs import AREA_OF, BUGS, draws_of, plan_of, planted
 
 RECORD: Final = Path(__file__).parent / "planted" / "caught_by.toml"
 MOST_SEEDS: Final = 500
@@ -31,11 +31,13 @@ STAGES: Final = (5, 20, 60, 150)
 SOON: Final = 100
 NEEDED_SOON: Final = 30
 
+Draws = tuple[bool, tuple[str, ...]]
 
-def search(name: str, *, seeds: Sequence[int], digests: Mapping[bool, Mapping[int, str]]) -> Catch:
-    """Return the first seed that catches a bug; `digests` are those of sound runs with Kafka's brokers or not."""
+
+def search(name: str, *, seeds: Sequence[int], digests: Mapping[Draws, Mapping[int, str]]) -> Catch:
+    """Return the first seed that catches a bug; `digests` are those of sound runs, by how they are drawn."""
     with planted(name):
-        return first_catch(seeds, digests.get(is_kafkas(name), {}), plan_of(name))
+        return first_catch(seeds, digests.get(draws_of(name), {}), plan_of(name))
 
 
 def stages(seeds: Sequence[int]) -> list[Sequence[int]]:
@@ -48,8 +50,8 @@ def search_all(names: Sequence[str], seeds: Sequence[int], *, jobs: int, compare
     """Yield the first seed that catches each bug, those that are caught early first."""
     left = dict.fromkeys(names, Catch(None, "", "", 0, 0.0))
     for number, stage in enumerate(stages(seeds), 1):
-        kinds = dict.fromkeys(map(is_kafkas, left)) if compares else ()
-        digests = {kafkas: digests_forked(stage, jobs=jobs, plan_of=partial(draw, kafkas=kafkas)) for kafkas in kinds}
+        kinds = {draws_of(name): plan_of(name) for name in left} if compares else {}
+        digests = {kind: digests_forked(stage, jobs=jobs, plan_of=draws) for kind, draws in kinds.items()}
         for name, result in each_forked(partial(search, seeds=stage, digests=digests), list(left), jobs=jobs):
             catch = Catch(stage[0], "a process lives", str(result), 0, 0.0) if isinstance(result, Died) else result
             before = left[name]

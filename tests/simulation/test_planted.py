@@ -12,12 +12,12 @@ import pytest
 
 from simulator.random_run.plan import draw
 from simulator.random_run.run import run
-from tests.simulation.planted.bugs import BUGS, is_kafkas, plan_of, planted
+from tests.simulation.planted.bugs import BUGS, draws_of, plan_of, planted
 from tests.simulation.planted_table import RECORD
 
 CAUGHT_BY: Final[dict[str, dict[str, Any]]] = tomllib.loads(RECORD.read_text())
-SEEDS: Final = sorted({(each["seed"], is_kafkas(name)) for name, each in CAUGHT_BY.items()})
-"""The seeds, and whether they are those of runs with Kafka's brokers."""
+SEEDS: Final = sorted({(each["seed"], *draws_of(name)) for name, each in CAUGHT_BY.items()})
+"""The seeds, and how their runs are drawn."""
 
 
 def test_seeds_are_recorded_for_bugs_that_exist() -> None:
@@ -44,8 +44,6 @@ def test_a_planted_bug_is_caught(name: str) -> None:
     assert violation.invariant == CAUGHT_BY[name]["invariant"]
 
 
-@pytest.mark.parametrize(
-    ("seed", "kafkas"), sorted({(each["seed"], is_kafkas(name)) for name, each in CAUGHT_BY.items()})
-)
-def test_without_it_the_same_seed_finds_nothing(seed: int, kafkas: bool) -> None:
-    assert run(draw(seed, kafkas=kafkas)).violation is None
+@pytest.mark.parametrize(("seed", "kafkas", "always"), SEEDS)
+def test_without_it_the_same_seed_finds_nothing(seed: int, kafkas: bool, always: tuple[str, ...]) -> None:
+    assert run(draw(seed, kafkas=kafkas, always=always)).violation is None

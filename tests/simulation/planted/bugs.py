@@ -28,6 +28,7 @@ from tests.simulation.planted import (
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 KAFKAS: Final = "Kafka's brokers"
+ROLLOUTS: Final = "rollouts"
 
 AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "classics": classics.BUGS,
@@ -39,7 +40,7 @@ AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "channels": channels.BUGS,
     "node": node.BUGS,
     "rounds": rounds.BUGS,
-    "rollouts": rollouts.BUGS,
+    ROLLOUTS: rollouts.BUGS,
     "damage and sizes": damage.BUGS,
     KAFKAS: kafkas.BUGS,
 }
@@ -49,14 +50,16 @@ BUGS: Final[Mapping[str, Plant]] = {plant.__name__: plant for plants in AREAS.va
 AREA_OF: Final[Mapping[str, str]] = {plant.__name__: area for area, plants in AREAS.items() for plant in plants}
 
 
-def is_kafkas(name: str) -> bool:
-    """Return whether runs with Kafka's brokers have to find a bug, instead of those with ours."""
-    return AREA_OF[name] == KAFKAS
+def draws_of(name: str) -> tuple[bool, tuple[str, ...]]:
+    """Return which runs have to find a bug: with Kafka's brokers or not, and what all of them have."""
+    area = AREA_OF[name]
+    return area == KAFKAS, (ROLLOUTS,) if area == ROLLOUTS else ()
 
 
 def plan_of(name: str) -> Callable[[int], RunPlan]:
-    """Return what draws the plans of the runs that have to find a bug: those with Kafka's brokers, or with ours."""
-    return partial(draw, kafkas=is_kafkas(name))
+    """Return what draws the plans of the runs that have to find a bug."""
+    kafkas, always = draws_of(name)
+    return partial(draw, kafkas=kafkas, always=always)
 
 
 @contextmanager

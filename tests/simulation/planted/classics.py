@@ -142,7 +142,10 @@ def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
     candidate = choosing.candidate
 
     def allowed(
-        context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], _: Collection[str] = ()
+        context: ControllerContext,
+        tp: TopicPartition,
+        replicas: tuple[int, ...] | None = None,
+        unclean: Collection[str] = (),  # noqa: ARG001  every topic is allowed it
     ) -> elections.Candidate:
         return candidate(context, tp, replicas, {tp.topic})
 

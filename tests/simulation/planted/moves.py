@@ -20,8 +20,8 @@ def an_override_forgets_its_strays(patch: pytest.MonkeyPatch) -> None:
     """Do not record the replicas that an override or a cancel abandons."""
     edit(
         patch,
-        "controller.handlers.reassignments:_topic_write",
-        ("tp: choice.stopped for", "tp: () for"),
+        "controller.handlers.reassignments:_strays",
+        ("strays.leave(context, tp, change.choice.stopped)", "strays.leave(context, tp, ())"),
     )
 
 
@@ -39,7 +39,7 @@ def a_move_waits_for_the_adding_replicas_only(patch: pytest.MonkeyPatch) -> None
     edit(
         patch,
         "controller.model.reassignment:is_caught_up",
-        ("for replica in moving.target_replicas", "for replica in moving.adding_replicas"),
+        ("moving.target_replicas", "moving.adding_replicas"),
     )
 
 
