@@ -29,7 +29,7 @@ def test_an_edit_keeps_the_lines_of_the_module() -> None:
         assert is_caught_up.__code__.co_firstlineno == before
 
 
-@pytest.mark.parametrize("text", ["no such text", "replica"])
+@pytest.mark.parametrize("text", ["no such text", "isr"])
 def test_text_that_is_missing_or_occurs_twice_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     with pytest.raises(StaleEdit):
         edit(monkeypatch, CAUGHT_UP, (text, ""))
