@@ -35,7 +35,7 @@ class Change:
 
 
 Changes = Mapping[TopicPartition, Change]
-"""What becomes of partitions."""
+"""The next assignments of partitions, and what comes with them."""
 
 
 @frozen

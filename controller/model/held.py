@@ -27,7 +27,7 @@ class HeldPartitions:
 
     _tps: defaultdict[int, list[TopicPartition]] = field(factory=lambda: defaultdict(list), init=False)
     _gone: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict), init=False)
-    """What brokers hold no longer, and is taken out of the lists together, later."""
+    """The entries that brokers hold no longer, which are taken out of the lists together, later."""
 
     def add(self, broker_id: int, tp: TopicPartition) -> None:
         """Add a partition that the broker does not hold."""
