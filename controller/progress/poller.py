@@ -66,7 +66,7 @@ class _Asked:
     partitions: Sequence[TopicPartition]
     since: float = field(factory=trio.current_time, init=False)
     has_told: bool = field(default=False, init=False)
-    """Whether it has told all that it can tell of its disks."""
+    """Whether it has answered about its disks, with sizes or without."""
 
     scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
 
