@@ -55,11 +55,11 @@ log = get_logger(__name__)
 RETRY_SECONDS: Final = 10.0
 """The delay before a live broker that failed to delete a replica is sent the order again."""
 
-BEGUN_PER_EVENT: Final = 20
-"""The most requests that the partitions would fill whose deletion one event begins: other events wait meanwhile."""
+PER_EVENT: Final = 20
+"""The most requests that the partitions would fill which one event begins to delete, or removes: others wait meanwhile.
 
-REMOVED_PER_EVENT: Final = 10
-"""The same of the partitions whose znodes one event deletes: two for each."""
+The znodes of a partition, which are removed, are two.
+"""
 
 REMOVED_TOGETHER: Final = 2
 """The same of the topics whose removal is prepared together, while the store writes what was prepared before."""
@@ -71,7 +71,7 @@ REMOVED_AT_ONCE: Final = 500
 def topic_deletion(context: ControllerContext) -> Rounds[list[str]]:
     """Begin to delete marked topics, and retry failed deletions on live brokers; return topics for another event."""
     marked = yield from deletion_markers.read_marked(context)
-    names, left = _cut(context, [name for name in marked if name not in context.deletions], BEGUN_PER_EVENT)
+    names, left = _cut(context, [name for name in marked if name not in context.deletions], PER_EVENT)
     yield from begin(context, names)
     yield from resume(context, context.brokers, dict.fromkeys([*names, *context.held_up]))
     return left
@@ -196,7 +196,7 @@ def _judge(
 
 def topics_deleted(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
     """Complete the deletion of topics without remaining replicas; return those that are left for another event."""
-    first, left = _cut(context, [name for name in names if name in context.deletions], REMOVED_PER_EVENT)
+    first, left = _cut(context, [name for name in names if name in context.deletions], PER_EVENT)
     yield from complete(context, [name for name in first if is_done(context, name)])
     return left
 

@@ -313,7 +313,7 @@ class ControllerContext:
         self.min_isrs.pop(fact.name, None)
         if known is not None:
             if fact.name not in self.deletions:
-                self._exclude(fact.name, known)
+                self._exclude(fact.name)
             for tp in self._partitions.pop(fact.name, ()):
                 self._phases.rows.pop(tp, None)
                 for broker_id in known.znode.partitions[tp.partition].replicas if self.on_offline_dirs else ():
@@ -323,16 +323,16 @@ class ControllerContext:
 
     def _deletion_started(self, name: str) -> None:
         self.deletions[name] = None
-        self._exclude(name, self.topics[name])
+        self._exclude(name)
 
-    def _exclude(self, name: str, topic: KnownTopic) -> None:
+    def _exclude(self, name: str) -> None:
         """Forget who leads the partitions of a topic, which moves they are in, and who holds them."""
         self.rollouts.stir_topic(name)
         tps = self._partitions.get(name, ())
         for known in (self.leadership, self.reassigning):
             for tp in tps if known else ():
                 known.pop(tp, None)
-        self._held.remove_all(tps, [topic.znode.partitions[tp.partition].replicas for tp in tps])
+        self._held.remove_topic(name)
 
     def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:
         tps = tuple(TopicPartition.of_topic(name, assigned))
@@ -364,7 +364,7 @@ class ControllerContext:
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
         for broker_id in old.replicas:
             if broker_id not in new.replicas:
-                self._held.remove(broker_id, [tp])
+                self._held.remove(broker_id, tp)
                 self.on_offline_dirs.pop((tp, broker_id), None)
         for broker_id in new.replicas:
             if broker_id not in old.replicas:

@@ -26,13 +26,18 @@ class HeldPartitions:
     """The partitions by broker. A list takes a fifth of the memory of a dictionary, and many are added at a time."""
 
     _tps: defaultdict[int, list[TopicPartition]] = field(factory=lambda: defaultdict(list), init=False)
-    _gone: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict), init=False)
+    _gone: defaultdict[int, set[TopicPartition]] = field(factory=lambda: defaultdict(set), init=False)
     """The entries that brokers hold no longer, which are taken out of the lists together, later."""
+
+    _gone_topics: set[str] = field(factory=set, init=False)
+    """The topics of which no broker holds a partition any longer; they are taken out likewise."""
 
     def add(self, broker_id: int, tp: TopicPartition) -> None:
         """Add a partition that the broker does not hold."""
         # It may still be in the list, at a place that is no longer its own.
-        if tp in self._gone[broker_id]:
+        if tp.topic in self._gone_topics:
+            self.compact()
+        elif tp in self._gone[broker_id]:
             self._take_out(broker_id)
         self._tps[broker_id].append(tp)
 
@@ -44,24 +49,21 @@ class HeldPartitions:
             for broker_id in brokers:
                 lists[broker_id].append(tp)
 
-    def remove_all(self, tps: Iterable[TopicPartition], replicas: Iterable[tuple[int, ...]]) -> None:
-        """Remove partitions from those of the brokers that hold them; `replicas` has the brokers of each."""
-        gone: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-        for tp, brokers in zip(tps, replicas, strict=True):
-            for broker_id in brokers:
-                gone[broker_id].append(tp)
-        for broker_id, of_broker in gone.items():
-            self.remove(broker_id, of_broker)
+    def remove_topic(self, name: str) -> None:
+        """Remove the partitions of a topic from all brokers."""
+        self._gone_topics.add(name)
 
-    def remove(self, broker_id: int, tps: Iterable[TopicPartition]) -> None:
-        """Remove partitions that the broker holds."""
+    def remove(self, broker_id: int, tp: TopicPartition) -> None:
+        """Remove a partition that the broker holds."""
         gone = self._gone[broker_id]
-        gone.update(dict.fromkeys(tps))
+        gone.add(tp)
         if 2 * len(gone) > len(self._tps[broker_id]):
             self._take_out(broker_id)
 
     def on(self, broker_id: int) -> list[TopicPartition]:
         """Return the partitions of a broker; the list may change later."""
+        if self._gone_topics:
+            self.compact()
         self._take_out(broker_id)
         return self._tps[broker_id]
 
@@ -76,6 +78,9 @@ class HeldPartitions:
 
     def compact(self) -> None:
         """Take out what brokers hold no longer."""
+        if gone := self._gone_topics:
+            self._tps.update({id_: [tp for tp in tps if tp.topic not in gone] for id_, tps in self._tps.items()})
+            self._gone_topics = set()
         for broker_id in list(self._gone):
             self._take_out(broker_id)
 

@@ -155,19 +155,29 @@ def test_partitions_keep_their_order() -> None:
     assert list(tables.partitions) == tables.partitions.those_in((PartitionPhase.ONLINE,)) == [first, second]
 
 
-@settings(max_examples=200)
-@given(
-    st.lists(st.tuples(st.booleans(), st.integers(1, 2), st.integers(0, 5)), max_size=60), st.sets(st.integers(0, 60))
+Held = tuple[str, int, TopicPartition]
+
+changes_of_what_is_held = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "add", "remove", "remove topic"]),
+        st.integers(1, 2),
+        st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 4)),
+    ),
+    max_size=60,
 )
-def test_a_broker_holds_partitions_in_the_order_in_which_they_came(
-    changes: list[tuple[bool, int, int]], looks: set[int]
-) -> None:
+
+
+@settings(max_examples=200)
+@given(changes_of_what_is_held, st.sets(st.integers(0, 60)))
+def test_a_broker_holds_partitions_in_the_order_in_which_they_came(changes: list[Held], looks: set[int]) -> None:
     held, plain = HeldPartitions(), {1: dict[TopicPartition, None](), 2: dict[TopicPartition, None]()}
-    for turn, (is_added, broker_id, number) in enumerate(changes):
-        tp = TopicPartition("orders", number)
-        if not is_added:
-            held.remove_all([tp], [(broker_id,)])
+    for turn, (change, broker_id, tp) in enumerate(changes):
+        if change == "remove":
+            held.remove(broker_id, tp)
             plain[broker_id].pop(tp, None)
+        elif change == "remove topic":
+            held.remove_topic(tp.topic)
+            plain = {id_: dict.fromkeys(of for of in tps if of.topic != tp.topic) for id_, tps in plain.items()}
         elif tp not in plain[broker_id]:
             held.add(broker_id, tp)
             plain[broker_id][tp] = None
