@@ -29,7 +29,7 @@ from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerRegistered, PartitionsFound
 from controller.model.initial_states import initial_rows
-from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, lists, read
+from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, lists, read, read_ahead
 from transport.metadata import TopicPartition
 from transport.store import paths
 
@@ -45,12 +45,12 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     brokers = yield from read_brokers(context)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
-    yield from load_topics(context, names, new_ids)
-    yield from read_min_isrs(context, names)
     stray_names, rollout_names = yield from lists([paths.STRAYS, paths.ROLLOUTS])
     yield from strays.load_named(context, stray_names)
+    yield from load_topics(context, names, new_ids, ahead=READ_AT_ONCE)
     yield from strays.judge_older(context)
     yield from _trace(context, (yield from _load_states(context)))
+    yield from read_min_isrs(context, names)
     # Brokers must know the live brokers before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from reassignment_znodes.load(context, set(names) - set(context.topics))
@@ -86,13 +86,14 @@ def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]
     """Load the partition states; return the zxid of the last change of each that is moving or has just moved.
 
     The states are read in parts, so that not all znodes are in memory at once. A part is read while the one before is
-    applied.
+    applied, the first one while the topics are.
     """
     tps, moving = context.partitions(), _moving(context)
     zxids: dict[TopicPartition, int] = {}
     parts = [tps[start : start + READ_AT_ONCE] for start in range(0, len(tps), READ_AT_ONCE)]
     for part, (now, then) in zip(parts, pairwise(chain(map(paths.partition_states, parts), ([],))), strict=True):
-        znodes = yield from read(now, ahead=then)
+        znodes = yield from read(now)
+        yield from read_ahead(then)
         leaderships = yield from leadership.decode_states(context, part, znodes)
         found = PartitionsFound(part, leaderships, initial_rows(context, part, leaderships))
         yield from change("observed", [Step(tuple(part), facts=(found,))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 
 from attrs import evolve
@@ -12,7 +13,17 @@ from controller.handlers import deletion_markers, leadership, own_replicas, reas
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import PartitionsMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
-from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, existing, until_none_is_left
+from controller.model.rounds import (
+    Rounds,
+    Step,
+    TellMetadata,
+    attempt,
+    change,
+    children,
+    existing,
+    read_ahead,
+    until_none_is_left,
+)
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
@@ -166,8 +177,13 @@ def _gone(context: ControllerContext, name: str, tps: Sequence[TopicPartition]) 
     return Step(facts=(TopicGone(name),), publications=(TellMetadata(None, tuple(states)),))
 
 
-def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
-    """Load topics, watch them, and assign an id to those without one (KAFKA-12835)."""
+def load_topics(
+    context: ControllerContext, names: Sequence[str], new_ids: Iterable[str], ahead: int = 0
+) -> Rounds[None]:
+    """Load topics, watch them, and assign an id to those without one (KAFKA-12835).
+
+    The states of the first `ahead` partitions begin to be read.
+    """
     ids = iter(new_ids)
 
     def load(pending: list[str]) -> Rounds[list[str]]:
@@ -179,6 +195,7 @@ def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Itera
             name: _load(name, topic, placed[name], found[name].stat.version, ids) for name, topic in topics.items()
         }
         steps |= {name: Step(facts=(TopicClosed(name),)) for name in closed}
+        yield from read_ahead(paths.partition_states(islice(_partitions(placed), ahead)))
         outcome = yield from attempt("topics", list(steps.values()))
         # A topic without an id cannot be used, and an ACL keeps us from giving it one.
         closed = [name for name, step in steps.items() if step in outcome.rejected]
@@ -186,6 +203,11 @@ def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Itera
         return [name for name, step in steps.items() if step in outcome.refused]
 
     yield from until_none_is_left("topics", names, load)
+
+
+def _partitions(topics: Mapping[str, formats.TopicZnode]) -> Iterator[TopicPartition]:
+    for name, topic in topics.items():
+        yield from TopicPartition.of_topic(name, topic.partitions)
 
 
 def _load(name: str, written: formats.TopicZnode, placed: formats.TopicZnode, version: int, ids: Iterator[str]) -> Step:

@@ -105,14 +105,17 @@ class Step:
 
 @frozen
 class Read:
-    """Observe znodes; answered by a list of Znode or None.
-
-    `ahead` is what the handler will observe next: the store may look for it in the meantime.
-    """
+    """Observe znodes; answered by a list of Znode or None."""
 
     paths: tuple[str, ...]
     watch: bool
-    ahead: tuple[str, ...] = ()
+
+
+@frozen
+class ReadAhead:
+    """Let the store look for znodes that the handler will observe next; answered at once."""
+
+    paths: tuple[str, ...]
 
 
 @frozen
@@ -155,16 +158,22 @@ class Loaded:
     zxid: int
 
 
-Effect = Read | Children | Change | Loaded
+Effect = Read | ReadAhead | Children | Change | Loaded
 Rounds = Generator[Effect, object, T]
 
 
-def read(paths: Iterable[str], *, watch: bool = False, ahead: Iterable[str] = ()) -> Rounds[list[Znode | None]]:
+def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | None]]:
     """Observe znodes; the result has None for each that does not exist."""
     wanted = tuple(paths)
     if not wanted:
         return []
-    return cast("list[Znode | None]", (yield Read(wanted, watch, tuple(ahead))))
+    return cast("list[Znode | None]", (yield Read(wanted, watch)))
+
+
+def read_ahead(paths: Iterable[str]) -> Rounds[None]:
+    """Begin to observe znodes, for a `read` of the same paths that is the next call of the store."""
+    if wanted := tuple(paths):
+        yield ReadAhead(wanted)
 
 
 def existing(path: Callable[[Key], str], keys: Iterable[Key], *, watch: bool = False) -> Rounds[dict[Key, Znode]]:

@@ -29,6 +29,7 @@ from controller.model.rounds import (
     Loaded,
     Publication,
     Read,
+    ReadAhead,
     Rounds,
     Step,
 )
@@ -109,10 +110,10 @@ class RoundRunner:
     async def _perform(self, effect: Effect) -> object:
         match effect:
             case Read():
-                znodes = await self.store.read(effect.paths, watch=effect.watch)
-                if effect.ahead:
-                    await self.store.read_ahead(effect.ahead)
-                return znodes
+                return await self.store.read(effect.paths, watch=effect.watch)
+            case ReadAhead():
+                await self.store.read_ahead(effect.paths)
+                return None
             case Children():
                 return await self.store.children(effect.paths, watch=effect.watch)
             case Change():

@@ -202,7 +202,7 @@ class Foresighted(PassingStore):
         self.calls.append(("ahead", paths))
 
 
-async def test_the_next_states_are_looked_for_while_some_are_applied(
+async def test_the_next_states_are_looked_for_while_topics_or_states_are_applied(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.handlers.failover.READ_AT_ONCE", 2)
@@ -211,13 +211,14 @@ async def test_the_next_states_are_looked_for_while_some_are_applied(
     await bench.fail_over()
     states = paths.partition_states(TopicPartition("orders", number) for number in range(5))
     one, two, three = tuple(states[:2]), tuple(states[2:4]), tuple(states[4:])
-    first = store.calls.index(("read", one))
-    assert store.calls[first : first + 5] == [
+    first = store.calls.index(("ahead", one))
+    assert store.calls[first : first + 6] == [
+        ("ahead", one),
         ("read", one),
         ("ahead", two),
         ("read", two),
         ("ahead", three),
         ("read", three),
     ]
-    assert [call for call, _ in store.calls].count("ahead") == 2
+    assert [call for call, _ in store.calls].count("ahead") == 3
     assert len(bench.context.leadership) == 5
