@@ -12,6 +12,9 @@ from controller.rollout.choosing import Limits
 from controller.rollout.moves import Move
 from transport.metadata import NO_LEADER, TopicPartition
 
+SHORTEST_SECONDS: Final = 10.0
+"""The time before the rate is told: brokers tell what they have copied every few seconds."""
+
 LONGEST_SECONDS: Final = 600.0
 """The time over which the rate is measured."""
 
@@ -105,7 +108,7 @@ class TimeLeft:
     def rate(self) -> float | None:
         """The bytes per second over the last minutes; None if it is not known yet."""
         now, left = self._latest
-        if not self._recent or now <= self._recent[0][0]:
+        if not self._recent or now - self._recent[0][0] < SHORTEST_SECONDS:
             return None
         then, left_then = self._recent[0]
         return max(left_then - left, 0) / (now - then)

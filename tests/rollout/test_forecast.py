@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.rollout.choosing import Limits
-from controller.rollout.forecast import Forecast, TimeLeft, forecast
+from controller.rollout.forecast import SHORTEST_SECONDS, Forecast, TimeLeft, forecast
 from controller.rollout.moves import Move
 
 MOVES = [Move("t", n, (1, 2), (1, 3), 100) for n in range(10)]
@@ -24,6 +24,15 @@ def test_time_left_is_by_the_rate_so_far() -> None:
     assert (left.rate, left.seconds, left.error) == (None, None, None)
     left.add(10, 800)
     assert (left.rate, left.seconds) == (20, 40)
+
+
+def test_a_few_seconds_tell_no_rate() -> None:
+    left = TimeLeft()
+    left.add(0, 1000)
+    left.add(SHORTEST_SECONDS - 1, 991)
+    assert (left.rate, left.seconds, left.error) == (None, None, None)
+    left.add(SHORTEST_SECONDS, 990)
+    assert (left.rate, left.seconds) == (1, 990)
 
 
 def test_an_even_course_has_no_error() -> None:
@@ -57,7 +66,7 @@ def test_the_time_left_of_a_course_of_days_is_known_at_each_moment() -> None:
     total = 1000 * hours * 3600
     for second in range(0, hours * 3600, 5):
         left.add(second, total - 1000 * second)
-        if second:
+        if second >= SHORTEST_SECONDS:
             assert left.seconds == pytest.approx(hours * 3600 - second)
 
 
