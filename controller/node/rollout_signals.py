@@ -1,4 +1,4 @@
-"""The signals by which operators hold rollouts up: a file that exists, or a URL that does not answer 2xx.
+"""The signals by which operators hold the controller's rollouts up.
 
 They are asked outside the event queue, which is told what they say when that has changed.
 """
@@ -14,8 +14,7 @@ from controller.events import RolloutSignalled
 from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
 from transport.host import Host
-from transport.messages import RolloutSettings
-from transport.pages import shown
+from transport.signals import signal_of
 
 
 @define
@@ -36,24 +35,10 @@ class RolloutSignals:
             nursery.start_soon(self._ask, rollout)
 
     async def _ask(self, rollout: Rollout) -> None:
+        settings = rollout.stored.settings
         try:
-            text = await signal_of(rollout.stored.settings, self.host)
+            text = await signal_of(settings.pause_file, settings.go_url, self.host)
         finally:
             self._is_asking = False
         if text != rollout.signal:
             self.tell(RolloutSignalled(rollout.name, text))
-
-
-async def signal_of(settings: RolloutSettings, host: Host) -> str:
-    """Return why the signals say no, empty if they say yes."""
-    if settings.pause_file:
-        try:
-            is_there = await host.has_file(settings.pause_file)
-        except OSError as error:
-            return f"{settings.pause_file} cannot be looked for: {error.strerror}"
-        if is_there:
-            return f"{settings.pause_file} exists"
-    if not settings.go_url:
-        return ""
-    fault = await host.page_fault(settings.go_url)
-    return "" if fault is None else f"{shown(settings.go_url)} {fault}"

@@ -12,7 +12,6 @@ import pytest
 import trio
 
 from controller.admin.move_admin import MoveAdmin
-from controller.node.rollout_signals import signal_of
 from controller.rollout.choosing import Hold
 from klamm.cli.rollout import brakes
 from klamm.cli.rollout.brakes import Brakes, foreign_hold
@@ -27,10 +26,10 @@ from transport.messages import (
     MetadataResponse,
     PartitionState,
     ResourceConfigs,
-    RolloutSettings,
 )
 from transport.network import TcpNetwork
 from transport.pages import page_fault, shown
+from transport.signals import signal_of
 from transport.zookeeper_server import free_port
 
 HOST = "127.0.0.1"
@@ -101,7 +100,7 @@ async def test_a_url_that_does_not_answer_says_no(monkeypatch: pytest.MonkeyPatc
 
 async def test_what_may_be_secret_in_a_url_is_not_shown() -> None:
     url = f"http://{HOST}:{free_port()}/go"
-    said = await signal_of(RolloutSettings(go_url=f"{url}?token=secret#secret"), Host())
+    said = await signal_of("", f"{url}?token=secret#secret", Host())
     assert said == f"{url} does not answer: Connection refused"
     assert await Brakes(NOBODY, (), url=f"{url}?token=secret").look(cluster()) == Hold(said)
     assert [shown("http://alice:secret@go/ready"), shown("http://[secret")] == ["http://go/ready", "the page"]
@@ -140,7 +139,7 @@ async def test_a_file_that_cannot_be_looked_for_says_no(tmp_path: Path) -> None:
     file = tmp_path / ("x" * 300)
     said = f"{file} cannot be looked for: File name too long"
     assert await Brakes(NOBODY, (), file).look(cluster()) == Hold(said)
-    assert await signal_of(RolloutSettings(pause_file=str(file)), Host()) == said
+    assert await signal_of(str(file), "", Host()) == said
 
 
 async def test_a_file_holds_everything_up_as_long_as_it_exists(tmp_path: Path) -> None:

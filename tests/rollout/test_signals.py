@@ -11,9 +11,10 @@ from controller.config import ControllerConfig
 from controller.events import RolloutSignalled
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import RolloutWritten
-from controller.node.rollout_signals import RolloutSignals, signal_of
+from controller.node.rollout_signals import RolloutSignals
 from transport.host import Host
 from transport.messages import BrokerEndpoint, RolloutSettings
+from transport.signals import signal_of
 from transport.store.rollouts import StoredRollout
 
 
@@ -22,11 +23,11 @@ async def test_a_file_says_no(tmp_path: Path, exists: bool, said: str) -> None:
     path = tmp_path / "stop"
     if exists:
         path.touch()
-    assert await signal_of(RolloutSettings(pause_file=str(path)), Host()) == said.format(path)
+    assert await signal_of(str(path), "", Host()) == said.format(path)
 
 
 async def test_what_is_no_page_says_no() -> None:
-    said = await signal_of(RolloutSettings(go_url="file:///etc/passwd"), Host())
+    said = await signal_of("", "file:///etc/passwd", Host())
     assert said == "file:///etc/passwd is not the URL of a page"
 
 

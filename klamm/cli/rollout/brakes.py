@@ -14,8 +14,9 @@ from controller.admin.move_admin import MoveAdmin
 from controller.rollout.choosing import Hold
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError
+from transport.host import Host
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
-from transport.pages import page_fault, shown
+from transport.signals import signal_of
 
 LOOK_SECONDS: Final = 5.0
 """The time between two looks at what may hold a rollout up."""
@@ -45,17 +46,9 @@ class Brakes:
         return self._hold
 
     async def _signal(self) -> Hold | None:
-        if self.file is not None:
-            try:
-                is_there = await trio.Path(self.file).exists()
-            except OSError as error:
-                return Hold(f"{self.file} cannot be looked for: {error.strerror}")
-            if is_there:
-                return Hold(f"{self.file} exists")
-        if self.url is None:
-            return None
-        fault = await page_fault(self.url)
-        return None if fault is None else Hold(f"{shown(self.url)} {fault}")
+        file = "" if self.file is None else str(self.file)
+        said = await signal_of(file, self.url or "", Host())
+        return Hold(said) if said else None
 
     def _dead(self, live: Collection[int]) -> Hold | None:
         died = sorted(set(self.at_start) - set(live))
