@@ -14,7 +14,10 @@ from controller.events import RolloutSignalled
 from controller.model.context import ControllerContext
 from controller.model.rollouts import Rollout
 from transport.host import Host
+from transport.log import get_logger
 from transport.signals import signal_of
+
+_log = get_logger(__name__)
 
 
 @define
@@ -38,6 +41,10 @@ class RolloutSignals:
         settings = rollout.stored.settings
         try:
             text = await signal_of(settings.pause_file, settings.go_url, self.host)
+        except Exception as fault:  # noqa: BLE001  the rollout waits, and the controller lives
+            text = f"its signal cannot be asked: {type(fault).__name__}"
+            if text != rollout.signal:
+                _log.exception("a rollout is held up: its signal could not be asked", rollout=rollout.name)
         finally:
             self._is_asking = False
         if text != rollout.signal:
