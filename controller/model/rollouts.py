@@ -101,6 +101,8 @@ class Rollout:
     """The seconds that it has run under this controller, pauses not counted."""
 
     looked: float | None = None
+    """The moment of the last look, of a clock that nobody sets."""
+
     is_look_due: bool = True
     """Whether something has changed since it was looked around last: a part of the plan was opened."""
 
@@ -376,7 +378,7 @@ def _leave_out(rollout: Rollout, fact: MoveLeftOut) -> None:
 def _see(rollout: Rollout, fact: RolloutSeen) -> None:
     runs = not rollout.is_stopped
     if rollout.looked is not None and runs:
-        rollout.ran += max(fact.now - rollout.looked, 0.0)  # a clock may be set back
+        rollout.ran += fact.now - rollout.looked
     rollout.looked, rollout.under, rollout.is_look_due = fact.now, fact.under, False
     rollout.time_left.add(rollout.ran, rollout.left)
     if rollout.urgent != fact.urgent:

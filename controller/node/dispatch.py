@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import trio
+
 from controller import events
 from controller.gathered import CaughtUp
 from controller.handlers import (
@@ -122,11 +124,11 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
         context, event.caught_up.take(context.config.request_limits.operations_in(REQUESTS_PER_EVENT))
     ),
     events.ReassignmentProgress: _reading(moves_of),
-    events.RolloutLook: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000, looks=True),
+    events.RolloutLook: lambda context, _event, _host: rollouts.advance(context, trio.current_time(), looks=True),
     events.RolloutSignalled: _taking(rollout_brakes.signalled, "rollout", "text"),
     events.CopyingSeen: _taking(rollout_orders.adapt, "seconds", "silent", "copied"),
     events.RoomSeen: _taking(rollout_brakes.room_seen, "room", "lacking", "untold"),
-    events.RolloutsDue: lambda context, _event, host: rollouts.advance(context, host.now_ms() / 1000),
+    events.RolloutsDue: lambda context, _event, _host: rollouts.advance(context, trio.current_time()),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---
     events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import pytest
+import trio
+
 from controller.events import RolloutLook, RoomSeen
-from controller.handlers import rollouts
+from controller.node import dispatch
 from tests.controller.conftest import BROKERS
 from tests.controller.rollouts.operator import Operator
+from transport.host import Host
 from transport.messages import RolloutDescription, RolloutOrder
 from transport.metadata import TopicPartition
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-async def seen_at(operator: Operator, *moments: float) -> RolloutDescription:
-    """Let moves end and the controller look around before each moment, and describe the rollout."""
-    for now in moments:
+LOOK = dispatch.EVENTS[RolloutLook]
+
+
+async def seen(operator: Operator, times: int, clock_ms: int = 0) -> RolloutDescription:
+    """Let moves end and the controller look around every ten seconds, and describe the rollout."""
+    for _ in range(times):
+        await trio.sleep(10)
         await operator.catch_up()
-        await operator.bench.run(rollouts.advance(operator.bench.context, now, looks=True))
+        await operator.bench.run(LOOK(operator.bench.context, RolloutLook(), Host(lambda: clock_ms)))
     return await operator.describe()
 
 
 async def test_the_time_left_of_an_undo_is_by_what_is_moved_back(operator: Operator) -> None:
     await operator.start(20, into=2)
-    described = await seen_at(operator, 0, 10, 20, 30, 40)
-    assert (described.rate, described.left_ms) == (25, 40_000)
+    described = await seen(operator, 5)
+    assert (described.rate, described.left_ms) == (20, 50_000)
     await operator.order(RolloutOrder.UNDO)
-    described = await seen_at(operator, 10, 20)
+    described = await seen(operator, 2)
     assert (described.phase, described.rate, described.left_ms) == ("undoing", 20, 30_000)
 
 
-async def test_a_clock_that_is_set_back_does_not_make_a_rate_larger(operator: Operator) -> None:
+@pytest.mark.parametrize("leap_ms", [-3_600_000, 0, 3_600_000])
+async def test_a_clock_that_is_set_changes_no_rate(operator: Operator, leap_ms: int) -> None:
     await operator.start(20, into=2)
-    described = await seen_at(operator, 10, 20, 0, 10)
-    assert described.rate == 800 // 30
+    await seen(operator, 4)
+    described = await seen(operator, 1, leap_ms)
+    assert (described.rate, described.left_ms) == (20, 50_000)
 
 
 def lacking(**bytes_: int) -> RoomSeen:
