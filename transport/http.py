@@ -2,7 +2,8 @@
 
 Strangers can reach it, so everything is bounded: a client gets `REQUEST_SECONDS` to send a head of about
 `MAX_HEAD_BYTES` and `RESPONSE_SECONDS` to take the response, or each piece of a stream, and `MAX_CLIENTS` are served at
-a time.
+a time. When all slots are taken, the client that has owed its request for longest loses its slot to the next one:
+probes are answered however many clients are silent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 
 import h11
 import trio
-from attrs import frozen
+from attrs import define, field, frozen
 
 from transport.network import Network
 
@@ -72,30 +73,59 @@ async def serve_http(
 
     Raises OSError if the address cannot be listened on.
     """
-    slots = trio.CapacityLimiter(MAX_CLIENTS)
+    slots = _Slots()
     await network.serve(partial(_answer, pages, slots), host, port, task_status=task_status)
 
 
-async def _answer(pages: Pages, slots: trio.CapacityLimiter, stream: trio.abc.Stream) -> None:
-    try:
-        slots.acquire_nowait()
-    except trio.WouldBlock:
+@define
+class _Slots:
+    """The slots of clients, each with a scope that is cancelled if another client needs it."""
+
+    _taken: set[trio.CancelScope] = field(factory=set, init=False)
+    _owing: dict[trio.CancelScope, None] = field(factory=dict, init=False)
+    """The slots of those that have not sent their whole request, in the order in which they came."""
+
+    def take(self) -> trio.CancelScope | None:
+        """Return a slot, None if all are taken by clients that are being answered."""
+        if len(self._taken) >= MAX_CLIENTS and self._owing:
+            longest = next(iter(self._owing))
+            self.release(longest)
+            longest.cancel()
+        if len(self._taken) >= MAX_CLIENTS:
+            return None
+        slot = trio.CancelScope()
+        self._taken.add(slot)
+        self._owing[slot] = None
+        return slot
+
+    def keep(self, slot: trio.CancelScope) -> None:
+        """Note that nothing more is owed for a slot."""
+        self._owing.pop(slot, None)
+
+    def release(self, slot: trio.CancelScope) -> None:
+        """Give a slot back."""
+        self._taken.discard(slot)
+        self._owing.pop(slot, None)
+
+
+async def _answer(pages: Pages, slots: _Slots, stream: trio.abc.Stream) -> None:
+    slot = slots.take()
+    if slot is None:
         return  # which closes the connection
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
     try:
-        content, with_body = await _content(connection, pages, stream)
-        if isinstance(content, Stream) and with_body:
-            await _send_pieces(connection, content, stream)
-            return
-        with trio.move_on_after(RESPONSE_SECONDS):
-            await stream.send_all(_pack(connection, content, with_body=with_body))
+        with slot:
+            content, with_body = await _content(connection, pages, stream, partial(slots.keep, slot))
+            await _send(connection, content, stream, with_body=with_body)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the client is gone
     finally:
-        slots.release()
+        slots.release(slot)
 
 
-async def _content(connection: h11.Connection, pages: Pages, stream: trio.abc.Stream) -> tuple[Page | Stream, bool]:
+async def _content(
+    connection: h11.Connection, pages: Pages, stream: trio.abc.Stream, received: Callable[[], None]
+) -> tuple[Page | Stream, bool]:
     """Return what a request is answered with, and whether its body is wanted."""
     try:
         with trio.fail_after(REQUEST_SECONDS):
@@ -104,8 +134,20 @@ async def _content(connection: h11.Connection, pages: Pages, stream: trio.abc.St
         return _error(HTTPStatus.REQUEST_TIMEOUT), True
     except h11.RemoteProtocolError as fault:
         return _error(HTTPStatus(fault.error_status_hint)), True
+    finally:
+        received()
     # No answer to HEAD has a body, not even a refusal.
     return await _answer_to(request, pages), request.method != b"HEAD"
+
+
+async def _send(
+    connection: h11.Connection, content: Page | Stream, stream: trio.abc.Stream, *, with_body: bool
+) -> None:
+    if isinstance(content, Stream) and with_body:
+        await _send_pieces(connection, content, stream)
+        return
+    with trio.move_on_after(RESPONSE_SECONDS):
+        await stream.send_all(_pack(connection, content, with_body=with_body))
 
 
 async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Request:
