@@ -57,6 +57,10 @@ async def _watched(look: Look, output: str) -> int:
     return INTERRUPTED if await stoppable(partial(watch_report, look, output)) else 0
 
 
+class NotBegun(click.ClickException):
+    """A plan has no rollout yet."""
+
+
 @define
 class JournalView:
     """A rollout from outside, as its journal tells it."""
@@ -71,13 +75,13 @@ class JournalView:
         self._journal = Journal(self.files.journal)
 
     def look(self) -> Report:
-        """Return what the journal tells now. Raises click.ClickException if there is no rollout."""
+        """Return what the journal tells now. Raises NotBegun; click.ClickException for files that cannot be read."""
         if self._total is None:
             self._total = len(self.files.read().file.targets)
         history = self._history
         history.take(self._journal.read())
         if history.digest is None:
-            raise click.ClickException(f"no rollout of {self.files.path} has begun: `klamm rollout run` begins one")
+            raise NotBegun(f"no rollout of {self.files.path} has begun: `klamm rollout run` begins one")
         return Report(
             str(self.files.path),
             history.state,

@@ -10,7 +10,8 @@ from attrs import frozen
 
 from klamm.cli.rollout.plan_files import PlanFiles
 from klamm.cli.rollout.report import Report
-from klamm.cli.rollout.status import JournalView
+from klamm.cli.rollout.status import JournalView, NotBegun
+from klamm.cli.streams import line_of
 
 
 @frozen
@@ -38,8 +39,12 @@ def seen(views: Sequence[JournalView]) -> tuple[Rollout, ...]:
 
 
 def _seen(view: JournalView) -> Rollout:
+    name = str(view.files.path)
     try:
         return view.look()
+    except NotBegun:
+        return Untold(name, "not begun")
     except click.ClickException as error:
-        begun = view.files.journal.exists()
-        return Untold(str(view.files.path), error.message if begun else "not begun")
+        return Untold(name, error.message)
+    except OSError as error:
+        return Untold(name, line_of(error))
