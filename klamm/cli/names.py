@@ -11,10 +11,14 @@ from transport.metadata import number_in
 from transport.settings import INT_MAX, LONG_MAX
 
 
-class Number(click.IntRange):
-    """An integer of at least `at_least` that fits the field of a message."""
+class Integer(click.IntRange):
+    """An integer in a range, which is called an integer."""
 
     name = "integer"
+
+
+class Number(Integer):
+    """An integer of at least `at_least` that fits the field of a message."""
 
     def __init__(self, at_least: int, at_most: int) -> None:
         super().__init__(min=at_least)

@@ -28,6 +28,7 @@ from controller.node.kafka_listeners import kafka_listeners
 from controller.node.kafka_node import CannotListen
 from klamm.cli import handover
 from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.names import Integer
 from klamm.cli.output import print_document, print_table
 from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
 from klamm.cli.settings import given, setting_options
@@ -43,7 +44,7 @@ from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
 
 FIRST_BROKER_PORT = 9091
-PORT = click.IntRange(0, 65_535)
+PORT = Integer(0, 65_535)
 
 
 # --- klamm controller -------------------------------------------------------------------------------------------

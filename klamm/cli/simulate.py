@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from klamm.cli.names import Integer
 from klamm.cli.output import partition_json, print_json, print_yaml
 from klamm.interrupts import INTERRUPTED
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 Show = Callable[["ScenarioOutcome"], None]
 
-SEED = click.IntRange(min=0)
+SEED = Integer(min=0)
 
 
 class SeedRange(click.ParamType[Sequence[int]]):

@@ -12,6 +12,7 @@ import orjson
 from attrs import define
 
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.json_words import CUT_OFF, fault_of
 
 _CHUNK = 4 << 20
 _FEW = 100
@@ -54,7 +55,7 @@ class Document:
             PlanError: It is another one.
         """
         if not self.take(wanted):
-            raise self._fault(f"{wanted!r} expected")
+            raise self._fault(f"{wanted!r} expected" if self.peek() else CUT_OFF)
 
     def value(self) -> Any:  # noqa: ANN401 (any JSON value)
         """Decode the next value.
@@ -72,9 +73,10 @@ class Document:
                 # A value that is merely incomplete so far fails in its last token.
                 if len(self._text) - self._at > _LONGEST_VALUE:
                     raise self._fault(f"a value of more than {_LONGEST_VALUE >> 20} MB") from None
-                if len(self._text) - error.pos > _LONGEST_TOKEN or not self._read():
-                    self._at = error.pos
-                    raise self._fault(error.msg) from None
+                within, is_long = error.pos - self._at, len(self._text) - error.pos > _LONGEST_TOKEN
+                if is_long or not self._read():
+                    self._at += within
+                    raise self._fault(error.msg if is_long else fault_of(error)) from None
                 continue
             # A number at the end of the text may continue in the file.
             if end < len(self._text) or not self._read():

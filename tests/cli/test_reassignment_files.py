@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from klamm.cli.reassignment import files
 from klamm.cli.reassignment.files import FileFault, decode_document, encode_targets, read_document
+from spark_bridge.inputs.json_words import CUT_OFF
 from transport.metadata import TopicPartition
 
 T0 = '{"topic":"t","partition":0,"replicas":[1]}'
@@ -28,7 +29,9 @@ def plan(*entries: str) -> str:
         ("", "the file is empty"),
         (" \n\t", "the file is empty"),
         ('{"partitions":\n  [1,]}', "not JSON: line 2 column 6: "),
-        (plan(T0)[:-1], "not JSON: line 1 column 71: Expecting ',' delimiter"),
+        (plan(T0)[:-1], f"not JSON: line 1 column 71: {CUT_OFF}"),
+        (f"{plan(T0)[:36]}\n", f"not JSON: line 2 column 1: {CUT_OFF}"),
+        ('{"partitions":\n[{"topic":"ord', f"not JSON: line 2 column 11: {CUT_OFF}"),
         (f"{plan(T0)} x", "not JSON: line 1 column 73: Extra data"),
         ("[" * 100_000, "nested too deeply"),
         (f'{{"partitions":{"1" * 5000}}}', "not JSON: Exceeds the limit"),
@@ -60,7 +63,7 @@ def plan(*entries: str) -> str:
         (plan('{"topic":"t","partition":0,"replicas":[1],"log_dirs":["disk1"]}'),
          "partitions[0].log_dirs must have the absolute path of a log directory or \"any\", not 'disk1'"),
     ],
-    ids=range(28),
+    ids=range(30),
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused_with_the_place(text: str, fault: str) -> None:
     with pytest.raises(FileFault) as refused:

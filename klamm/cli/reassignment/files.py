@@ -15,6 +15,7 @@ from attrs import field, frozen
 from controller.admin.log_mover import Directories, Replica
 from controller.model.faults import replicas_fault
 from klamm.cli.names import is_broker_id
+from spark_bridge.inputs.json_words import fault_of
 from transport.input_files import Limit, UnreadableFile, read_text
 from transport.metadata import TopicPartition
 from transport.settings import INT_MAX
@@ -109,7 +110,7 @@ def load_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise FileFault(f"not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+        raise FileFault(f"not JSON: line {error.lineno} column {error.colno}: {fault_of(error)}") from None
     except UnicodeDecodeError as error:
         raise FileFault(f"not UTF-8: byte {error.start}") from None
     except RecursionError:

@@ -51,6 +51,8 @@ def _refuse_faults(metadata: MetadataResponse, targets: Targets) -> None:
     faults = preview.faults(metadata, targets)
     for tp, fault in list(faults.items())[:_NAMED]:
         click.echo(f"{tp}: refused: {fault}", err=True)
+    if faults and len(targets) == 1:
+        raise click.ClickException("the only move was not begun, as it cannot be made: plan again")
     if faults:
         raise click.ClickException(
             f"none of the {len(targets):,} moves was begun, as {len(faults):,} cannot be made: plan again"

@@ -10,6 +10,7 @@ import pytest
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs import documents
 from spark_bridge.inputs.dealing import from_bytes
+from spark_bridge.inputs.json_words import CUT_OFF
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from tests.spark.session import SparkSession
@@ -126,7 +127,7 @@ REFUSED = {
             "--generate, not 'Prposed partition reassignment configuration'"
         ),
     ),
-    "cut off": (GENERATED.partition("}")[0], "line 2: not JSON: Expecting ',' delimiter"),
+    "cut off": (GENERATED.partition("}")[0], f"line 2: not JSON: {CUT_OFF}"),
     "no broker id": (
         DESCRIBED + WITH_X,
         f"line 4: not a line of kafka-topics --describe: {repr(WITH_X)[:60]}...: {AGAIN}",

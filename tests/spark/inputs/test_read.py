@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.json_words import CUT_OFF
 from spark_bridge.inputs.read import ClusterInputs, read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.brokers import Broker, BrokerState
@@ -100,7 +101,10 @@ def test_what_a_later_file_says_counts(tmp_path: Path) -> None:
         ("", "s.json: it is empty"),
         ("{}", "s.json: no list 'partitions' in it: give the output of `klamm state dump`"),
         ('{\n"partitions":\n [{"topic" "a"}]}', "s.json: line 3: not JSON: Expecting ':' delimiter"),
-        ('{\n"partitions":\n [', "s.json: line 3: not JSON: Expecting value"),
+        ('{\n"partitions":\n [{"a":1},\n{"topic" "a"}]}\n\n\n', "s.json: line 4: not JSON: Expecting ':' delimiter"),
+        ('{\n"partitions":\n [', f"s.json: line 3: not JSON: {CUT_OFF}"),
+        ('{\n"partitions":\n [{"topic":"ord', f"s.json: line 3: not JSON: {CUT_OFF}"),
+        ('{\n"partitions":\n [{"topic":"a"}', f"s.json: line 3: not JSON: {CUT_OFF}"),
         (dumped(brokers=[7]), "s.json: entry 1: a row must be an object, not 7"),
         (dumped(brokers=[{"id": True}]), "s.json: entry 1: id must be a whole number, not True"),
         (dumped(brokers=[{"id": 1, "rack": 2}]), "s.json: entry 1: rack must be a string, not 2"),
