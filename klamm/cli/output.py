@@ -18,7 +18,7 @@ from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
 _NARROWEST: Final = 8
-_CONTROLS: Final = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)]) | {ord("\n"): "\n"}
+_CONTROLS: Final = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0))}
 _PARTITION_FIELDS: Final = (
     *("topic", "partition", "replicas", "adding_replicas", "removing_replicas"),
     *("leader", "isr", "leader_epoch", "controller_epoch"),
@@ -153,5 +153,5 @@ def show(cell: object) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return a text without control characters, with which a rack, for example, could command the terminal."""
+    """Return a text with its control characters escaped: with them a rack, for example, could command the terminal."""
     return text.translate(_CONTROLS)

@@ -27,7 +27,11 @@ def test_a_small_table_is_as_wide_as_it_needs(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_cell_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert lines(capsys, ("t-0", "rack\x1b]0;title\x07", "\x9b2J"))[2] == "t-0        rack]0;title  2J"
+    assert lines(capsys, ("t-0", "rack\x1b]0;title\x07", "\x9b2J"))[2] == r"t-0        rack\x1b]0;title\x07  \x9b2J"
+
+
+def test_a_cell_breaks_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(capsys, ("t-0", "a\nb\tc\r", None))[2:] == [r"t-0        a\nb\tc\r  -"]
 
 
 def test_integers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:

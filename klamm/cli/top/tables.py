@@ -109,7 +109,7 @@ def fitted(table: Table, room: int) -> list[Place]:
     """Return the columns that fit, and their widths; what is still too wide is cut at the edge."""
     natural = [cell_len(column.name) for column in table.columns]
     for row in table.rows:
-        natural = [max(width, cell_len(cell.text)) for width, cell in zip(natural, row.cells, strict=True)]
+        natural = [max(width, cell_len(harmless(cell.text))) for width, cell in zip(natural, row.cells, strict=True)]
     kept = list(range(len(natural)))
     floors = [_floor(column, width) for column, width in zip(table.columns, natural, strict=True)]
     while _total(kept, floors) > room and any(table.columns[number].spare for number in kept):

@@ -197,5 +197,6 @@ def test_all_tables_fit(room: int) -> None:
 
 
 def test_a_cell_commands_no_terminal() -> None:
-    found = Table("", (Column("rack"),), (Row(1, (Cell("a\x1b[2Jb"),), ""),), "")
-    assert parts_of(found, found.rows[0], [Place(0, 6)]) == [("a[2Jb ", Tone.PLAIN)]
+    found = Table("", (Column("rack"),), (Row(1, (Cell("a\x1b[2J\nb"),), ""),), "")
+    assert fitted(found, 80) == [Place(0, 11)]
+    assert parts_of(found, found.rows[0], [Place(0, 12)]) == [(r"a\x1b[2J\nb ", Tone.PLAIN)]
