@@ -95,6 +95,17 @@ async def test_a_rollout_is_shown_while_there_is_one(shown: Shown) -> None:
     assert shown.tab.console == []
 
 
+async def test_a_cluster_without_partitions_says_that_there_are_none(
+    controllers: Controllers, browser: Browser
+) -> None:
+    async with LivePage.of(controllers, (1,)) as cluster, browser.opened(cluster.url) as tab:
+        summary = "document.getElementById('sum-risks').textContent"
+        await tab.until(f"{summary} === 'None: there are no partitions yet.'")
+        await cluster.create_topic("orders", (1,))
+        await tab.until(f"{summary} === 'None: every partition has its leader and all its replicas.'")
+        assert tab.console == []
+
+
 async def test_a_broker_dies_and_the_page_says_what_that_means(shown: Shown) -> None:
     await shown.cluster.kill(2)
     await shown.tab.until("document.querySelectorAll('#risks tbody tr').length === 3")

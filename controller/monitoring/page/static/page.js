@@ -157,12 +157,13 @@ const RISK_COLUMNS = [
   ["min ISR", (row) => String(row.min_isr), "number"],
 ];
 
-function showRisks(risks) {
+function showRisks({ at_risk: risks, partitions }) {
   const { offline, under_min_isr: under, under_replicated: few, rows } = risks;
   const parts = [offline && `${whole.format(offline)} offline`, under && `${whole.format(under)} under min ISR`,
     few && `${whole.format(few)} under-replicated`].filter(Boolean);
   const shown = Math.max(offline, under, few) > rows.length ? more(Math.max(offline, under, few), rows.length) : "";
-  byId("sum-risks").textContent = parts.length ? `${parts.join(", ")}.${shown}` : "None: every partition has its leader and all its replicas.";
+  const none = partitions ? "None: every partition has its leader and all its replicas." : "None: there are no partitions yet.";
+  byId("sum-risks").textContent = parts.length ? `${parts.join(", ")}.${shown}` : none;
   table("risks", RISK_COLUMNS, rows, nameOf, (row) => row.risk === "under-replicated" ? "warn" : "bad");
 }
 
@@ -274,7 +275,7 @@ function show(now) {
   showCounts(now);
   for (const name of ["risks", "moves", "rollouts", "brokers"]) byId(`section-${name}`).hidden = now.cluster === null;
   if (now.cluster !== null) {
-    showRisks(now.cluster.at_risk);
+    showRisks(now.cluster);
     showMoves(now.cluster.moves);
     showRollouts(now.cluster.rollouts);
     showBrokers(now.cluster.brokers);
