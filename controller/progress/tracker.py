@@ -72,7 +72,8 @@ def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = 
 
 def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:
     led, target = context.leadership.get(tp, NEVER_LED), context.assignment(tp).target_replicas
-    offline = tuple(r for r in target if (tp, r) in context.on_offline_dirs)
+    failed = context.on_offline_dirs
+    offline = tuple(r for r in target if (tp, r) in failed) if failed else ()
     return MovingPartition(tp, context.topic_id(tp.topic), led.leader, led.isr, target, offline)
 
 
@@ -184,17 +185,15 @@ class MoveTracker:
     def follow(self, moves: Moves, now: float) -> None:
         """Replace the earlier moves by the current ones."""
         before, self.moves = self.moves, {move.tp: move for move in moves.partitions}
-        self._brokers = {broker.id: broker for broker in moves.brokers}
-        for old in before.values():
+        # There may be very many moves, of which few have changed.
+        changed = [old for tp, old in before.items() if self.moves.get(tp) != old]
+        for old in changed:
             self._compare(old, self.moves.get(old.tp), now)
-        self._forget_lost_disks()
-        kept = {(tp, broker_id) for tp, move in self.moves.items() for broker_id in move.measured}
-        self._logs = {replica: log for replica, log in self._logs.items() if replica in kept}
-        self._began = {tp: self._began.get(tp, now) for tp in self.moves}
-        self._setbacks = {tp: text for tp, text in self._setbacks.items() if tp in self.moves}
-        live = self._brokers
-        self._flows = {pair: flow for pair, flow in self._flows.items() if pair[0] in live and pair[1] in live}
-        self._silent = {broker_id: None for broker_id in self._silent if broker_id in live}
+        self._take_brokers(moves.brokers)
+        for old in changed:
+            self._forget(old, self.moves.get(old.tp))
+        for tp in self.moves:
+            self._began.setdefault(tp, now)
         # When nothing moves, the rate of earlier moves must not count for the next.
         if not self.moves:
             self._total = RateWindow()
@@ -255,6 +254,14 @@ class MoveTracker:
                 # It is complete, so what was missing at the last answer has been copied since.
                 self._gained += self._left(old, broker_id)[0] or 0
 
+    def _take_brokers(self, brokers: Iterable[BrokerRegistration]) -> None:
+        before = {broker_id: broker.storage_id for broker_id, broker in self._brokers.items()}
+        live = self._brokers = {broker.id: broker for broker in brokers}
+        self._flows = {pair: flow for pair, flow in self._flows.items() if pair[0] in live and pair[1] in live}
+        self._silent = {broker_id: None for broker_id in self._silent if broker_id in live}
+        if before != {broker_id: broker.storage_id for broker_id, broker in live.items()}:
+            self._forget_lost_disks()
+
     def _forget_lost_disks(self) -> None:
         """Forget the logs of brokers that came back with another storage."""
         for (tp, broker_id), log in list(self._logs.items()):
@@ -264,6 +271,16 @@ class MoveTracker:
             del self._logs[tp, broker_id]
             if tp in self.moves and broker_id != self.moves[tp].leader:
                 self._setbacks[tp] = f"broker {broker_id} came back with an empty disk"
+
+    def _forget(self, old: MovingPartition, new: MovingPartition | None) -> None:
+        """Forget what is no longer needed of a move that has changed, or ended."""
+        measured = () if new is None else new.measured
+        for broker_id in old.measured:
+            if broker_id not in measured:
+                self._logs.pop((old.tp, broker_id), None)
+        if new is None:
+            self._began.pop(old.tp, None)
+            self._setbacks.pop(old.tp, None)
 
     def _take(self, move: MovingPartition, broker_id: int, told: LogDirReplica, now: float) -> None:
         size, end = told.size, told.log_end_offset

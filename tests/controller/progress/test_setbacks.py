@@ -29,8 +29,12 @@ def test_a_log_that_was_cut_is_a_setback() -> None:
     assert room.describe().rate == 10 * RECORD
 
 
-def test_an_empty_disk_is_a_setback() -> None:
+@pytest.mark.parametrize("is_away", [False, True])
+def test_an_empty_disk_is_a_setback(is_away: bool) -> None:
     room = copying(1000, 500)
+    if is_away:
+        del room.live[4]
+        room.look()
     room.live[4] = broker(4, "another disk")
     room.look()
     room.told(4, None)

@@ -28,6 +28,14 @@ def test_nothing_is_kept_of_what_no_longer_moves() -> None:
     assert room.progress.sizes(TP, 4) == (UNKNOWN, UNKNOWN)
 
 
+def test_nothing_is_kept_of_replicas_that_show_no_progress_any_more() -> None:
+    room = copying(1000, 500)
+    assert min(room.progress.sizes(TP, 1)) > UNKNOWN
+    room.move(4, leader=4, isr=(1, 4))
+    assert room.progress.sizes(TP, 1) == (UNKNOWN, UNKNOWN)
+    assert min(room.progress.sizes(TP, 4)) > UNKNOWN
+
+
 def test_a_window_keeps_a_handful_however_often_somebody_looks() -> None:
     window = RateWindow()
     for tick in range(10_000):
