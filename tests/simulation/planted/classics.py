@@ -17,11 +17,12 @@ from controller.handlers import (
     reassignment_requests,
     reassignments,
 )
-from controller.model import choosing, deletion_progress, elections
+from controller.model import choosing, elections
 from controller.model.batches import batch_of
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
 from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr
+from controller.model.state_machines import ReplicaPhase
 from controller.node import dispatch, round_runner, service
 from tests.simulation.planted.edits import edit
 from transport.errors import ErrorCode, Fault
@@ -130,8 +131,9 @@ def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -
     """Do not wait for dead brokers when a topic is deleted."""
 
     def is_done(context: ControllerContext, name: str) -> bool:
-        alive = {tp.topic for tp, broker_id in deletion_progress.left(context) if broker_id in context.brokers}
-        return name not in alive
+        replicas = [(tp, r) for tp in context.partitions([name]) for r in context.assignment(tp).replicas]
+        left = [each for each in replicas if context.replica_phases.get(each) is not ReplicaPhase.DELETION_SUCCESSFUL]
+        return all(broker_id not in context.brokers for _, broker_id in left)
 
     for module in (deletion, dispatch):
         patch.setattr(module, "is_done", is_done)
