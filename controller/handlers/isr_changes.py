@@ -14,7 +14,7 @@ def isr_change_notification(context: ControllerContext) -> Rounds[None]:
     entries, lists = yield from notifications.load(paths.ISR_CHANGE_NOTIFICATION, formats.decode_partitions)
     named = dict.fromkeys(tp for tps in lists for tp in tps if tp in context.leadership)
     tps = yield from leadership.refresh(context, list(named))
-    yield from publish(context, "metadata", tps)
+    yield from publish(context, tps)
     # Needed even if other leaders of the cluster use AlterPartition already (KAFKA-10521).
     yield from reassignments.finish_ready(context, tps)
     yield from notifications.remove(entries)

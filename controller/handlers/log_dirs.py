@@ -84,6 +84,6 @@ def _use_again(context: ControllerContext, tps: Sequence[TopicPartition], broker
         usable: list[Fact] = [LogDirOnline((tp, broker_id)) for tp in tps]
         online = ReplicasMoved.on(broker_id, begun, ReplicaPhase.ONLINE)
         yield from change("log dirs", [Step(tuple(tps), facts=(*usable, online))])
-        yield from publish(context, "metadata", tps)
+        yield from publish(context, tps)
         yield from leadership.bring_online(context)
         yield from reassignments.advance(context, [tp for tp in tps if tp in context.reassigning])

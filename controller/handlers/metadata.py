@@ -29,9 +29,10 @@ def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]
     return tuple((n, context.topic_id(n) if n in known else "") for n in names if n not in context.deletions)
 
 
-def publish(context: ControllerContext, name: str, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Send every broker the current state of led partitions, as the round `name`."""
-    yield from change(name, [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps])
+def publish(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Send every broker the current state of led partitions."""
+    told = [(tp, TellMetadata(None, (context.describe(tp),))) for tp in tps]
+    yield from change("metadata", [Step((tp,), publications=(news,)) for tp, news in told])
 
 
 def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:
