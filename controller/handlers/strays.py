@@ -168,7 +168,7 @@ def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list
     """
     if context.config.kafka:
         return []
-    later = [stray for stray in context.topic_ids.with_namesake(failed) if stray.tp in context.leadership]
+    later = [stray for stray in failed if context.has_namesake(stray) and stray.tp in context.leadership]
     return [
         TellLeaderAndIsr((stray.broker_id,), context.describe(stray.tp))
         for stray in later

@@ -25,7 +25,6 @@ from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.rollouts import Rollouts
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
-from controller.model.topic_ids import TopicIds
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, Stray, TopicPartition
 
@@ -46,7 +45,9 @@ class ControllerContext:
 
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
-    topic_ids: TopicIds = field(factory=TopicIds)
+    topic_names: dict[str, str] = field(factory=dict)
+    """The names of topics by id."""
+
     closed_topics: dict[str, None] = field(factory=dict)
     """Topics whose znode an ACL keeps us from reading or from giving an id. No watch reports when that ends."""
 
@@ -153,9 +154,13 @@ class ControllerContext:
     def waiting(self) -> frozenset[Replica]:
         """Replicas on brokers of Kafka's that may still have the log of an earlier topic: see `namesakes`."""
         if self._waiting is None:
-            found = self.topic_ids.with_namesake(self.strays) if self.config.kafka else ()
-            self._waiting = frozenset((stray.tp, stray.broker_id) for stray in found)
+            found = filter(self.has_namesake, self.strays if self.config.kafka else ())
+            self._waiting = frozenset([(stray.tp, stray.broker_id) for stray in found])
         return self._waiting
+
+    def has_namesake(self, stray: Stray) -> bool:
+        """Return whether the name of a stray's topic is now that of another topic."""
+        return stray.topic in self.topics and self.topic_id(stray.topic) != stray.topic_id
 
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are online, in order."""
@@ -300,18 +305,19 @@ class ControllerContext:
         self.closed_topics.pop(fact.name, None)
         known = self.topics.get(fact.name)
         self.topics[fact.name] = KnownTopic(fact.znode, fact.version)
-        self.topic_ids.set(fact.name, self.topic_id(fact.name))
         if known is None:
             self._index(fact.name, fact.znode.partitions)
         else:
+            self.topic_names.pop(known.znode.topic_id or "", None)
             self._reindex(fact.name, known.znode.partitions, fact.znode.partitions)
+        self.topic_names[self.topic_id(fact.name)] = fact.name
 
     def _topic_gone(self, fact: facts.TopicGone) -> None:
-        self.topic_ids.forget(fact.name)
         known = self.topics.pop(fact.name, None)
         self.closed_topics.pop(fact.name, None)
         self.min_isrs.pop(fact.name, None)
         if known is not None:
+            self.topic_names.pop(known.znode.topic_id or "", None)
             if fact.name not in self.deletions:
                 self._exclude(fact.name)
             for tp in self._partitions.pop(fact.name, ()):

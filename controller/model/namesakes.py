@@ -40,7 +40,7 @@ def that_waited(context: ControllerContext, strays: Iterable[Stray]) -> list[tup
     """Return the replicas that waited for the deletion of these strays, which are gone now."""
     if not context.config.kafka:
         return []
-    gone = context.topic_ids.with_namesake(stray for stray in strays if stray not in context.strays)
+    gone = [stray for stray in strays if stray not in context.strays and context.has_namesake(stray)]
     replicas = dict.fromkeys((stray.tp, stray.broker_id) for stray in gone)
     return [
         (tp, broker_id)

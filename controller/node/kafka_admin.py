@@ -165,7 +165,7 @@ class KafkaAdmin:
         message: kafka.DeleteTopicsRequest = request.message
         version, office = request.header.version, self.office()
         topics = topic_requests.topics_to_delete(message, version)
-        name_of = (lambda _: None) if office is None else office.context.topic_ids.name_of
+        name_of = (lambda _: None) if office is None else office.context.topic_names.get
         found = {topic.topic_id: name_of(topic.topic_id) for topic in topics if topic.topic_id}
         by_id = {topic_id: name for topic_id, name in found.items() if name is not None}
         names = dict.fromkeys([*(topic.name for topic in topics if topic.name is not None), *by_id.values()])

@@ -115,7 +115,7 @@ class _Topics:
 
     def name_of(self, topic_id: str) -> str | None:
         """Return the name of the topic that brokers know by an id."""
-        name = self.office.context.topic_ids.name_of(topic_id) if self.office.channels.have_topic_ids() else None
+        name = self.office.context.topic_names.get(topic_id) if self.office.channels.have_topic_ids() else None
         return name if name is not None and self.exists(name) else None
 
     def exists(self, name: str) -> bool:

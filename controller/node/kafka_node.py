@@ -161,9 +161,9 @@ class KafkaNode:
         # While the cluster is being loaded, the names of its topics are not known yet.
         if context is None:
             return kafka.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
-        asked = questions.alter_partition(message, version, context.topic_ids.name_of)
+        asked = questions.alter_partition(message, version, context.topic_names.get)
         answer = await self._ask(request, asked)
-        return questions.alter_partition_answer(message, version, context.topic_ids.name_of, answer)
+        return questions.alter_partition_answer(message, version, context.topic_names.get, answer)
 
     async def _controlled_shutdown(self, request: KafkaRequest) -> kafka.ControlledShutdownResponse:
         message: kafka.ControlledShutdownRequest = request.message

@@ -194,8 +194,8 @@ def namesakes_do_not_wait(patch: pytest.MonkeyPatch) -> None:
     """Start a replica on a broker that may be ordered again to delete the log of an earlier topic of that name."""
     edit(
         patch,
-        "controller.model.topic_ids:TopicIds.with_namesake",
-        ("!= stray.topic_id]", "!= stray.topic_id and False]"),
+        "controller.model.context:ControllerContext.has_namesake",
+        ("!= stray.topic_id", "!= stray.topic_id and False"),
     )
 
 
