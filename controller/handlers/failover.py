@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
@@ -24,13 +24,14 @@ from controller.handlers.brokers import broker_change, orders_of_all, read_broke
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_added, topic_change
+from controller.model.alike import decide_all
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerRegistered, PartitionsFound
-from controller.model.initial_states import initial_rows
 from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, lists, read, read_ahead
-from transport.metadata import TopicPartition
+from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
+from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 
 READ_AT_ONCE: Final = 10_000
@@ -100,6 +101,27 @@ def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]
         there = zip(part, znodes, strict=True) if moving else ()
         zxids.update((tp, znode.stat.mzxid) for tp, znode in there if znode is not None and tp in moving)
     return zxids
+
+
+def initial_rows(
+    context: ControllerContext, tps: Sequence[TopicPartition], leaderships: Sequence[LeaderAndIsr | None]
+) -> list[Row]:
+    """Return the initial states of known partitions, whose leaderships the context does not have, and of replicas.
+
+    A partition is New without leadership, Online with a live leader, and otherwise Offline.
+    """
+    leaders = [None if state is None else state.leader for state in leaderships]
+    led_by = dict(zip(tps, leaders, strict=True))
+
+    def row(tp: TopicPartition) -> Row:
+        leader, replicas = led_by[tp], context.assignment(tp).replicas
+        online = context.online(tp, replicas)
+        phase = PartitionPhase.NEW
+        if leader is not None:
+            phase = PartitionPhase.ONLINE if context.is_online(tp, leader) else PartitionPhase.OFFLINE
+        return phase, tuple([ReplicaPhase.ONLINE if r in online else ReplicaPhase.OFFLINE for r in replicas])
+
+    return decide_all(context, tps, row, leaders)
 
 
 def _moving(context: ControllerContext) -> dict[TopicPartition, None]:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from attrs import evolve
 
 from controller.model.reassignment import reassign_to
-from controller.model.topic_size import size_fault
 from transport.errors import ErrorCode, Fault
 from transport.metadata import MAX_NUMBER, OfReplicas, ReplicaAssignment, TopicPartition
-from transport.store.formats import TopicZnode
+from transport.store.formats import TopicZnode, encode_topic
 from transport.store.limits import DEFAULT_LIMITS, RequestLimits
+
+# ZooKeeper refuses a znode of more than 1 MB, and that of a topic holds all its partitions.
+_REPLICA_BYTES: Final = 70
+"""The most bytes for each replica: it is listed twice at most, and each list of a partition has a key."""
+
+_ELSE_BYTES: Final = 1_000
+"""The most bytes for the rest of the znode, if others have added nothing."""
 
 
 def unknown_topic(name: str) -> Fault:
@@ -64,6 +73,26 @@ def outgrown(
     by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
     for tp, target in targets.items():
         by_topic[tp.topic][tp.partition] = reassign_to(topics[tp.topic].partitions[tp.partition], target)
-    texts = {name: size_fault(name, topics[name], moving, limits) for name, moving in by_topic.items()}
+    texts = {name: _size_fault(name, topics[name], moving, limits) for name, moving in by_topic.items()}
     faults = ((tp, texts[tp.topic]) for tp in targets)
     return {tp: (ErrorCode.INVALID_REQUEST, text) for tp, text in faults if text is not None}
+
+
+def _size_fault(
+    name: str, znode: TopicZnode, changed: Mapping[int, ReplicaAssignment], limits: RequestLimits
+) -> str | None:
+    """Return why a topic's znode cannot take the `changed` partitions, or None if it can.
+
+    A change that does not make the znode larger is always valid, so that moves can end and can be cancelled.
+    """
+    partitions = {**znode.partitions, **changed}
+    replicas = sum([len(assignment.replicas) for assignment in partitions.values()])
+    if not znode.unknown and _ELSE_BYTES + _REPLICA_BYTES * replicas <= limits.topic:
+        return None
+    size = len(encode_topic(evolve(znode, partitions=partitions)))
+    if size <= limits.topic or size <= len(encode_topic(znode)):
+        return None
+    return (
+        f"with {len(changed)} of its partitions changed, the znode of topic {name} would have {size} bytes, "
+        f"and {limits.text} leaves it {limits.topic}: move fewer of them at a time"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
+from controller.handlers.failover import initial_rows
 from controller.model.context import ControllerContext
 from controller.model.facts import (
     BrokerRegistered,
@@ -12,7 +13,6 @@ from controller.model.facts import (
     PartitionsFound,
     TopicWritten,
 )
-from controller.model.initial_states import initial_rows
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import BrokerEndpoint
 from transport.metadata import NO_LEADER, BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition

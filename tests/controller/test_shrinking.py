@@ -6,9 +6,9 @@ import sys
 
 from attrs import asdict
 
+from controller.handlers.failover import initial_rows
 from controller.model.context import ControllerContext
 from controller.model.facts import PartitionsFound, TopicGone, TopicWritten
-from controller.model.initial_states import initial_rows
 from transport.messages import BrokerEndpoint
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store.formats import TopicZnode
