@@ -7,15 +7,12 @@ from itertools import chain
 
 from attrs import frozen
 
-from controller.model.batches import Columns, LeadershipSteps
+from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import Fact, ReplicasMoved, TopicWritten
-from controller.model.rounds import Publication
 from controller.model.state_machines import ReplicaPhase
-from transport.messages import PartitionState
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from transport.store import paths
 from transport.store.chunks import Group
 
 
@@ -52,57 +49,32 @@ class TopicWrite:
     facts: tuple[Fact, ...]
 
 
-class AssignmentSteps(Columns):
+class AssignmentSteps(LeadershipSteps):
     """Steps that write assignments, and the leaderships that go with them, in the order of the topics."""
 
-    def __init__(self, context: ControllerContext, topics: Sequence[TopicWrite]) -> None:
-        super().__init__(context, ())
-        self._topics = topics
-        self._changes = dict(chain.from_iterable([topic.changes.items() for topic in topics]))
-        led = dict(chain.from_iterable([topic.led.items() for topic in topics]))
+    def __init__(self, context: ControllerContext, writes: Sequence[TopicWrite]) -> None:
+        self._writes = writes
+        self._changes = dict(chain.from_iterable([write.changes.items() for write in writes]))
+        led = dict(chain.from_iterable([write.led.items() for write in writes]))
         choices = [choice for change in self._changes.values() if (choice := change.choice) is not None]
-        znodes = {topic.topic.name: topic.topic.znode for topic in topics}
-        self._led = LeadershipSteps(context, tuple(led), list(led.values()), choices, [()] * len(led), znodes)
-
-    def __len__(self) -> int:
-        return len(self._topics)
+        znodes = {write.topic.name: write.topic.znode for write in writes}
+        groups = [write.group for write in writes]
+        super().__init__(context, tuple(led), list(led.values()), choices, groups, znodes)
+        self.subjects = tuple(self._changes)
 
     def only(self, indexes: Sequence[int]) -> AssignmentSteps:
         """Return some of the steps."""
         if len(indexes) == len(self):
             return self
-        return AssignmentSteps(self._context, [self._topics[i] for i in indexes])
-
-    @property
-    def subjects(self) -> tuple[TopicPartition, ...]:
-        """The partitions."""
-        return tuple(self._changes)
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """The operations for each topic."""
-        return [topic.group for topic in self._topics]
-
-    @property
-    def known(self) -> frozenset[str]:
-        """The znodes of the topics."""
-        return frozenset([paths.topic(topic.topic.name) for topic in self._topics])
+        return AssignmentSteps(self._context, [self._writes[i] for i in indexes])
 
     def facts(self) -> Iterator[Fact]:
         """Yield those about the topics first: an added replica has to be assigned before it enters a state."""
-        yield from [topic.topic for topic in self._topics]
-        yield from chain.from_iterable([topic.facts for topic in self._topics])
+        yield from [write.topic for write in self._writes]
+        yield from chain.from_iterable([write.facts for write in self._writes])
         first = {tp: change.first for tp, change in self._changes.items() if change.first}
         begun = {tp: change.begun for tp, change in self._changes.items() if change.begun}
         for moved, phase in ((first, ReplicaPhase.NEW), (begun, ReplicaPhase.ONLINE)):
             if moved:
                 yield ReplicasMoved(tuple(moved), tuple(moved.values()), phase)
-        yield from self._led.facts()
-
-    def publications(self) -> Iterator[Publication]:
-        """Yield what brokers are told of the leaderships."""
-        return self._led.publications()
-
-    def states(self) -> list[PartitionState]:
-        """Return the states of the partitions that are led."""
-        return self._led.states()
+        yield from super().facts()

@@ -30,12 +30,19 @@ T = TypeVar("T")
 class Batch(Sequence[Step]):
     """Steps in their order, and what they do together.
 
-    `facts` are asked for before they are applied, `publications` and `states` afterwards.
+    `subjects` are the partitions that the steps are about, and `groups` the operations of each step, which are
+    committed together or not at all. `facts` are asked for before they are applied, `publications` and `states`
+    afterwards.
     """
+
+    subjects: tuple[TopicPartition, ...]
+    groups: Sequence[Group]
 
     def __init__(self, context: ControllerContext, steps: Sequence[Step]) -> None:
         self._context = context
         self._steps = steps
+        self.subjects = tuple([tp for step in steps for tp in step.subjects])
+        self.groups = [step.writes for step in steps]
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -50,21 +57,11 @@ class Batch(Sequence[Step]):
         return self._steps[index]
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.groups)
 
     def only(self, indexes: Sequence[int]) -> Batch:
         """Return some of the steps."""
         return self if len(indexes) == len(self) else Batch(self._context, [self._steps[i] for i in indexes])
-
-    @property
-    def subjects(self) -> tuple[TopicPartition, ...]:
-        """The partitions that the steps are about."""
-        return tuple([tp for step in self._steps for tp in step.subjects])
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """The operations of each step, which are committed together or not at all."""
-        return [step.writes for step in self._steps]
 
     @property
     def known(self) -> frozenset[str]:
@@ -93,21 +90,13 @@ def batch_of(context: ControllerContext, steps: Sequence[Step]) -> Batch:
     return steps if isinstance(steps, Batch) else Batch(context, steps)
 
 
-class Columns(Batch):
-    """Steps that are in columns: one is only made where it is asked for."""
-
-    def _step(self, index: int) -> Step:
-        one = self.only([index])
-        return Step(one.subjects, tuple(one.groups[0]), tuple(one.facts()), tuple(one.publications()))
-
-
-class LeadershipSteps(Columns):
+class LeadershipSteps(Batch):
     """Steps that write the next leaderships of partitions over the versions that the context holds, or the first ones.
 
     Each column has an entry for each partition: its leadership after the step, and the choice that led to it, which is
     one object for all partitions that were decided alike. A partition whose choice changes nothing is not written.
-    `groups` are the operations of each, by default those of its state alone, and `topics` the znodes that are written
-    with them.
+    `groups` are the operations of each step, by default those of the partition's state alone, and `topics` the znodes
+    that are written with them.
     """
 
     def __init__(
@@ -120,38 +109,29 @@ class LeadershipSteps(Columns):
         topics: Mapping[str, TopicZnode] | None = None,
     ) -> None:
         super().__init__(context, ())
-        self._topics = topics
-        self._tps = tuple(tps)
+        self.subjects = self._tps = tuple(tps)
+        self.groups = _writes(tps, leaderships, choices) if groups is None else groups
         self._leaderships = leaderships
         self._choices = choices
-        self._groups = _writes(tps, leaderships, choices) if groups is None else groups
+        self._topics = topics
         self._described: list[PartitionState] | None = None
 
-    def __len__(self) -> int:
-        return len(self._tps)
+    def _step(self, index: int) -> Step:
+        one = self.only([index])
+        return Step(one.subjects, tuple(one.groups[0]), tuple(one.facts()), tuple(one.publications()))
 
     def only(self, indexes: Sequence[int]) -> LeadershipSteps:
         """Return some of the steps."""
         if len(indexes) == len(self):
             return self
         tps, choices = _selected(self._tps, indexes), _selected(self._choices, indexes)
-        leaderships, groups = _selected(self._leaderships, indexes), _selected(self._groups, indexes)
+        leaderships, groups = _selected(self._leaderships, indexes), _selected(self.groups, indexes)
         return LeadershipSteps(self._context, tps, leaderships, choices, groups, self._topics)
 
     @property
-    def subjects(self) -> tuple[TopicPartition, ...]:
-        """The partitions."""
-        return self._tps
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """The operations of each partition."""
-        return self._groups
-
-    @property
     def known(self) -> frozenset[str]:
-        """None: the states of partitions are not watched."""
-        return frozenset()
+        """The znodes of the topics: the states of partitions are not watched."""
+        return frozenset(map(paths.topic, self._topics or ()))
 
     def facts(self) -> Iterator[Fact]:
         """Yield facts about all partitions.
