@@ -197,33 +197,38 @@ class ControllerContext:
 
     def apply(self, fact: Fact) -> None:
         """Take a fact that was committed or observed."""
-        match fact:  # the most frequent kinds first
-            case facts.LeadershipsWritten():
-                self.leadership.update(zip(fact.tps, fact.leaderships, strict=True))
-            case facts.PartitionsMoved():
-                self._phases.move_partitions(fact.tps, fact.phase)
-            case facts.ReplicasMoved():
-                self._replicas_moved(fact)
-            case facts.PartitionsFound():
-                self._partitions_found(fact)
-            case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
-                self._broker_changed(fact)
-            case (
-                facts.TopicWritten()
-                | facts.TopicClosed()
-                | facts.TopicGone()
-                | facts.DeletionStarted()
-                | facts.MinIsrRead()
-            ):
-                self._topic_changed(fact)
-            case _:
-                self._rare_changed(fact)
+        if isinstance(fact, facts.PartitionFact):
+            self._partitions_changed(fact)
+        elif isinstance(fact, facts.TopicFact):
+            self._topic_changed(fact)
+        elif isinstance(fact, facts.BrokerFact):
+            self._broker_changed(fact)
+        elif isinstance(fact, facts.StrayFact):
+            self._stray_changed(fact)
+        elif isinstance(fact, facts.KafkaFact):
+            self.kafka.take(fact)
+        else:
+            self._other_changed(fact)
 
     def compact(self) -> None:
         """Let what has become smaller take less memory: dictionaries keep the size that they once had."""
         shrink(self.leadership)
         shrink(self._phases.rows)
         self._held.compact()
+
+    def _partitions_changed(self, fact: facts.PartitionFact) -> None:
+        match fact:
+            case facts.LeadershipsWritten():
+                self.leadership.update(zip(fact.tps, fact.leaderships, strict=True))
+            case facts.PartitionsMoved():
+                self._phases.move_partitions(fact.tps, fact.phase)
+            case facts.ReplicasMoved():
+                if fact.phase is ReplicaPhase.DELETION_INELIGIBLE:
+                    self.held_up.update(dict.fromkeys(tp.topic for tp in fact.tps))
+                self._phases.move_replicas(fact.tps, fact.brokers, fact.phase)
+            case facts.PartitionsFound(leaderships=states):
+                self.leadership.update(zip(compress(fact.tps, states), filter(None, states), strict=True))
+                self._phases.put_all(fact.tps, fact.rows)
 
     def _broker_changed(self, fact: facts.BrokerFact) -> None:
         self.rollouts.stir()
@@ -251,7 +256,7 @@ class ControllerContext:
             case facts.MinIsrRead():
                 self.min_isrs[fact.topic] = fact.min_isr
 
-    def _rare_changed(self, fact: facts.RareFact) -> None:
+    def _other_changed(self, fact: facts.OtherFact) -> None:
         match fact:
             case RolloutFact() | RolloutsSettled():
                 self.rollouts.take(fact)
@@ -264,10 +269,8 @@ class ControllerContext:
                 self.on_offline_dirs[fact.replica] = None
             case facts.LogDirOnline():
                 self.on_offline_dirs.pop(fact.replica, None)
-            case facts.ReleaseSeen() | facts.ControllerRegistered() | facts.LeaderOvertaken():
-                self.kafka.take(fact)
             case _:
-                self._stray_changed(fact)
+                assert_never(fact)
 
     def _stray_changed(self, fact: facts.StrayFact) -> None:
         self._waiting = None
@@ -288,8 +291,6 @@ class ControllerContext:
                 self.failed_strays.pop(stray, None)
             case facts.DeletionAnswered():
                 self.recalled.pop(replica, None)
-            case _:
-                assert_never(fact)
 
     def _may_be_ordered(self, stray: Stray) -> bool:
         """Return whether an order to delete a stray may be in flight to its broker."""
@@ -384,13 +385,3 @@ class ControllerContext:
         if new is UNASSIGNED:
             self.leadership.pop(tp, None)
             self._phases.rows.pop(tp, None)
-
-    def _partitions_found(self, fact: facts.PartitionsFound) -> None:
-        states = fact.leaderships
-        self.leadership.update(zip(compress(fact.tps, states), filter(None, states), strict=True))
-        self._phases.put_all(fact.tps, fact.rows)
-
-    def _replicas_moved(self, fact: facts.ReplicasMoved) -> None:
-        if fact.phase is ReplicaPhase.DELETION_INELIGIBLE:
-            self.held_up.update(dict.fromkeys(tp.topic for tp in fact.tps))
-        self._phases.move_replicas(fact.tps, fact.brokers, fact.phase)

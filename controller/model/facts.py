@@ -232,17 +232,8 @@ TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRea
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
-RareFact = (
-    ConfigChangesSeen
-    | ReassignmentIdentified
-    | LogDirOffline
-    | LogDirOnline
-    | StrayFact
-    | KafkaFact
-    | RolloutFact
-    | RolloutsSettled
-)
-Fact = BrokerFact | TopicFact | PartitionFact | RareFact
+OtherFact = ConfigChangesSeen | ReassignmentIdentified | LogDirOffline | LogDirOnline | RolloutFact | RolloutsSettled
+Fact = PartitionFact | TopicFact | BrokerFact | StrayFact | KafkaFact | OtherFact
 
 
 def leaderships_in(applied: Iterable[Fact]) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:

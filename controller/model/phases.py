@@ -38,7 +38,7 @@ class Phases:
 
     topics: Mapping[str, KnownTopic]
     rows: dict[TopicPartition, Row] = field(factory=dict, init=False)
-    _known: dict[Row, Row] = field(factory=dict, init=False, eq=False)
+    known: dict[Row, Row] = field(factory=dict, init=False, eq=False)
 
     def of_all(self, tps: Iterable[TopicPartition]) -> list[Row]:
         """Return the row of each of many partitions."""
@@ -67,11 +67,7 @@ class Phases:
         """Return one object for equal rows."""
         phase, replicas = row
         row = phase, replicas if any(replicas) else ()
-        return self._known.setdefault(row, row)
-
-    def ids_of(self, phases: Collection[PartitionPhase]) -> frozenset[int]:
-        """Return the ids of the rows of partitions in one of these states."""
-        return frozenset([id(row) for row in self._known if row[0] in phases])
+        return self.known.setdefault(row, row)
 
     def reassign(self, tp: TopicPartition, old: Sequence[int], new: Sequence[int]) -> None:
         """Follow a change of the assigned replicas: those no longer assigned lose their states."""
@@ -155,7 +151,7 @@ class PartitionPhases(Mapping[TopicPartition, PartitionPhase]):
     def those_in(self, phases: Collection[PartitionPhase]) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
         # Equal rows are one object, and few of them occur.
-        wanted = self._phases.ids_of(phases)
+        wanted = {id(row) for row in self._phases.known if row[0] in phases}
         return [tp for tp, row in self._rows.items() if id(row) in wanted] if wanted else []
 
 
