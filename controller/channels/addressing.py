@@ -23,10 +23,8 @@ from controller.channels.blocks import (
 from controller.model.rounds import (
     Publication,
     TellLeaderAndIsr,
-    TellLeaderships,
     TellMetadata,
     TellStopReplica,
-    TellStops,
 )
 from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import CommonRows, SharedRows
@@ -46,12 +44,8 @@ def addressed(publications: Sequence[Publication], everyone: Collection[int]) ->
     for publication in publications:
         match publication:
             case TellLeaderAndIsr():
-                sorter.order([publication.brokers], [publication.state], is_new=publication.is_new)
-            case TellLeaderships():
                 sorter.order(publication.recipients, publication.states, is_new=publication.is_new)
             case TellStopReplica():
-                sorter.stop([publication.brokers], [publication.partition])
-            case TellStops():
                 sorter.stop(publication.recipients, publication.partitions)
             case TellMetadata():
                 sorter.inform(publication)

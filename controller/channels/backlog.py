@@ -35,14 +35,7 @@ from controller.channels.blocks import (
     newer_state,
 )
 from controller.channels.waiting import Waiting
-from controller.model.rounds import (
-    Publication,
-    TellLeaderAndIsr,
-    TellLeaderships,
-    TellMetadata,
-    TellStopReplica,
-    TellStops,
-)
+from controller.model.rounds import TellMetadata
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,
@@ -53,13 +46,12 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from transport.messages.shared import SharedRows
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-Told = Publication | Orders | Stops | States
+Told = Orders | Stops | States | TellMetadata
 """Something that a broker is told, or what several are told together."""
 
 MAX_OVERTAKEN: Final = 4
@@ -125,17 +117,10 @@ class BrokerBacklog:
                 self._metadata.add(told.blocks, self._replace_state)
             case Orders():
                 self._add_orders(told)
-            case TellLeaderAndIsr(state=state, is_new=is_new):
-                self._add_orders(Orders.of([SharedRows((LeaderAndIsrPartition(state, is_new),))]))
-            case TellLeaderships() | TellStops():
-                for each in told.each():
-                    self.add(each)
             case TellMetadata():
                 self._add_metadata(told)
             case Stops():
                 self._stops.add(told.blocks, self._replace_stop)
-            case TellStopReplica(partition=partition):
-                self.add(Stops.of([SharedRows((partition,))]))
 
     def take(self) -> Request[object] | None:
         """Remove and return the next request, or None if nothing waits."""

@@ -14,7 +14,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all, describe_deletions
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
-from controller.model.rounds import Publication, Rounds, Step, TellLeaderships, TellMetadata, change, children, read
+from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from controller.model.state_machines import ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
@@ -206,8 +206,8 @@ def orders_of_all(
             begun = [beginners(context.assignment(state.tp), state.isr) for state in alike]
             new = [tuple(r for r in of if r in empty or r in begin) for of, begin in zip(held, begun, strict=True)]
             held = [tuple(r for r in of if r not in first) for of, first in zip(held, new, strict=True)]
-            told.append(TellLeaderships(new, alike, is_new=True))
-        told.append(TellLeaderships(held, alike))
+            told.append(TellLeaderAndIsr(new, alike, is_new=True))
+        told.append(TellLeaderAndIsr(held, alike))
     return told
 
 

@@ -32,7 +32,7 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellMetadata,
-    TellStops,
+    TellStopReplica,
     attempt,
     change,
     children,
@@ -122,7 +122,7 @@ def _orders(context: ControllerContext, brokers: Collection[int], names: Iterabl
     return Step(
         tuple(told),
         facts=tuple(ReplicasMoved(list(of), list(of.values()), phase) for phase, of in moved.items() if of),
-        publications=(TellStops(list(told.values()), _stops(context, told)),) if told else (),
+        publications=(TellStopReplica(list(told.values()), _stops(context, told)),) if told else (),
     )
 
 

@@ -182,7 +182,7 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
         # one, which an ACL or damage hid from us, the replicas have data that a new replica would not be expected to.
         online = context.online(tp, context.assignment(tp).replicas)
         known = context.describe(tp, leadership=state)
-        order = TellLeaderAndIsr(online, known, is_new=state.leader_epoch == INITIAL_LEADER_EPOCH)
+        order = TellLeaderAndIsr([online], [known], is_new=state.leader_epoch == INITIAL_LEADER_EPOCH)
         steps.append(Step((tp,), facts=facts, publications=(order, TellMetadata(None, (known,)))))
     yield from change("adopt", steps)
 

@@ -72,10 +72,10 @@ def _named(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int
 def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
     """Return the step that records all replicas of a partition of a deleted topic as strays, and stops them."""
     replicas = context.assignment(tp).replicas
-    partition = StopReplicaPartition(
-        tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True
-    )
-    return evolve(leave(context, tp, replicas), subjects=(tp,), publications=(TellStopReplica(replicas, partition),))
+    topic_id = context.topic_id(tp.topic)
+    partition = StopReplicaPartition(tp.topic, topic_id, tp.partition, EPOCH_DURING_DELETE, delete=True)
+    stop = TellStopReplica([replicas], [partition])
+    return evolve(leave(context, tp, replicas), subjects=(tp,), publications=(stop,))
 
 
 def take_back_assigned(context: ControllerContext) -> Rounds[None]:
@@ -156,9 +156,9 @@ def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
     told = [stray for stray in context.strays if stray.broker_id in wanted]
     failed = [stray for stray in told if stray in context.failed_strays]
     again = tuple(StrayOrdered(stray) for stray in failed)
-    stops = tuple(TellStopReplica((stray.broker_id,), _stop(context, stray)) for stray in told)
+    stops = TellStopReplica([(stray.broker_id,) for stray in told], [_stop(context, stray) for stray in told])
     orders = _refused_before(context, failed)
-    yield from change("strays", [Step(facts=again, publications=(*stops, *orders))] if told else [])
+    yield from change("strays", [Step(facts=again, publications=(stops, *orders))] if told else [])
 
 
 def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list[TellLeaderAndIsr]:
@@ -170,7 +170,7 @@ def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list
         return []
     later = [stray for stray in failed if context.has_namesake(stray) and stray.tp in context.leadership]
     return [
-        TellLeaderAndIsr((stray.broker_id,), context.describe(stray.tp))
+        TellLeaderAndIsr([(stray.broker_id,)], [context.describe(stray.tp)])
         for stray in later
         if stray.broker_id in context.assignment(stray.tp).replicas
     ]
@@ -218,7 +218,7 @@ def _starting(context: ControllerContext, tp: TopicPartition, broker_id: int) ->
     if tp not in context.leadership:
         return Step((tp,), facts=(online,))
     state = context.describe(tp)
-    order = TellLeaderAndIsr((broker_id,), state, is_new=True)
+    order = TellLeaderAndIsr([(broker_id,)], [state], is_new=True)
     return Step((tp,), facts=(online,), publications=(order, TellMetadata(None, (state,))))
 
 

@@ -15,7 +15,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all
 from controller.model.elections import Choice
 from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasMoved, TopicWritten
-from controller.model.rounds import Publication, Step, TellLeaderships, TellMetadata, TellStops
+from controller.model.rounds import Publication, Step, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.messages import PartitionState, StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
@@ -164,12 +164,12 @@ class LeadershipSteps(Batch):
         beginners = [choice.beginners for choice in self._choices]
         for brokers, are_new in ((recipients, False), (beginners, True)):
             if any(brokers):
-                yield TellLeaderships(list(filter(None, brokers)), list(compress(states, brokers)), are_new)
+                yield TellLeaderAndIsr(list(filter(None, brokers)), list(compress(states, brokers)), are_new)
         if states:
             yield TellMetadata(None, tuple(states))
         stopped = [(state, choice) for state, choice in zip(states, self._choices, strict=True) if choice.stopped]
         if stopped:
-            yield TellStops([choice.stopped for _, choice in stopped], [_stop(*each) for each in stopped])
+            yield TellStopReplica([choice.stopped for _, choice in stopped], [_stop(*each) for each in stopped])
 
     def states(self) -> list[PartitionState]:
         """Return the states of all partitions, which are those that brokers are told."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships
+from controller.model.rounds import Publication, TellLeaderAndIsr
 from transport.metadata import Stray, TopicPartition
 
 
@@ -23,12 +23,10 @@ def without_waiting(context: ControllerContext, publications: Sequence[Publicati
     def permitted(item: Publication) -> Publication:
         if not isinstance(item, TellLeaderAndIsr):
             return item
-        return evolve(item, brokers=tuple(id_ for id_ in item.brokers if (item.state.tp, id_) not in waiting))
+        orders = zip(item.recipients, item.states, strict=True)
+        return evolve(item, recipients=[tuple(r for r in ids if (of.tp, r) not in waiting) for ids, of in orders])
 
-    if not waiting:
-        return publications
-    each = (each for item in publications for each in (item.each() if isinstance(item, TellLeaderships) else (item,)))
-    return list(map(permitted, each))
+    return list(map(permitted, publications)) if waiting else publications
 
 
 def that_wait(context: ControllerContext) -> list[tuple[TopicPartition, int]]:

@@ -9,7 +9,7 @@ from`, and decide again on refused steps with `until_none_is_left`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Final, TypeVar, cast
 
 from attrs import frozen
@@ -33,45 +33,19 @@ class Contended(Exception):
 
 @frozen
 class TellLeaderAndIsr:
-    """Tell brokers to lead or follow a partition."""
-
-    brokers: tuple[int, ...]
-    state: PartitionState
-    is_new: bool = False
-
-
-@frozen
-class TellLeaderships:
-    """Tell brokers to lead or follow many partitions: those in `recipients[i]` are told `states[i]`."""
+    """Tell brokers to lead or follow partitions: those in `recipients[i]` are told `states[i]`."""
 
     recipients: Sequence[tuple[int, ...]]
     states: Sequence[PartitionState]
     is_new: bool = False
 
-    def each(self) -> Iterator[TellLeaderAndIsr]:
-        """Yield what is told of each partition."""
-        for brokers, state in zip(self.recipients, self.states, strict=True):
-            yield TellLeaderAndIsr(brokers, state, self.is_new)
-
 
 @frozen
 class TellStopReplica:
-    """Tell brokers to stop a replica, perhaps to delete it."""
-
-    brokers: tuple[int, ...]
-    partition: StopReplicaPartition
-
-
-@frozen
-class TellStops:
-    """Tell brokers to stop many replicas: those in `recipients[i]` stop theirs of `partitions[i]`."""
+    """Tell brokers to stop, and perhaps to delete, replicas: those in `recipients[i]` theirs of `partitions[i]`."""
 
     recipients: Sequence[tuple[int, ...]]
     partitions: Sequence[StopReplicaPartition]
-
-    def each(self) -> Iterator[TellStopReplica]:
-        """Yield what is told of each partition."""
-        return map(TellStopReplica, self.recipients, self.partitions)
 
 
 @frozen
@@ -87,7 +61,7 @@ class TellMetadata:
     topics: tuple[tuple[str, str], ...] | None = None
 
 
-Publication = TellLeaderAndIsr | TellLeaderships | TellStopReplica | TellStops | TellMetadata
+Publication = TellLeaderAndIsr | TellStopReplica | TellMetadata
 
 
 @frozen

@@ -11,7 +11,8 @@ from attrs import define
 from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
 from controller.model.facts import BrokerRegistered
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellMetadata
+from tests.kit.told import tell_order, tell_stop
 from transport.host import Host
 from transport.messages import (
     BrokerEndpoint,
@@ -87,7 +88,7 @@ def state(partition: int, leader_epoch: int = 0) -> PartitionState:
 
 def lead(*states: PartitionState, to: int = BROKER) -> list[Publication]:
     """Tell a broker to lead or follow partitions."""
-    return [TellLeaderAndIsr((to,), each) for each in states]
+    return [tell_order((to,), each) for each in states]
 
 
 def know(*states: PartitionState) -> list[Publication]:
@@ -98,7 +99,7 @@ def know(*states: PartitionState) -> list[Publication]:
 def stop(*states: PartitionState) -> list[Publication]:
     """Tell a broker to stop replicas."""
     return [
-        TellStopReplica((BROKER,), StopReplicaPartition(s.topic, s.topic_id, s.partition, s.leader_epoch, delete=False))
+        tell_stop((BROKER,), StopReplicaPartition(s.topic, s.topic_id, s.partition, s.leader_epoch, delete=False))
         for s in states
     ]
 

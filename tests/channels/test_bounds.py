@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from controller.model.rounds import Publication, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellMetadata
 from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, state, stop
 from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker, listen
+from tests.kit.told import tell_stop
 from transport.messages import LeaderAndIsrRequest, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
 from transport.network import TcpNetwork
 
@@ -38,7 +39,7 @@ def changes(first_epoch: int, count: int) -> Iterator[Publication]:
 
 def deletion(partition: int) -> Publication:
     """Tell a broker to delete a replica."""
-    return TellStopReplica((BROKER,), StopReplicaPartition("orders", "id-1", partition, 1, delete=True))
+    return tell_stop((BROKER,), StopReplicaPartition("orders", "id-1", partition, 1, delete=True))
 
 
 def blocks_in_use() -> int:

@@ -7,9 +7,10 @@ import trio
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellMetadata
 from tests.channels.controller_side import BROKER, know, lead, leader_and_isr, open_channels, registered, state
 from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker
+from tests.kit.told import tell_order, tell_stop
 from transport.messages import BrokerEndpoint, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
@@ -23,11 +24,11 @@ HERE, NOWHERE = BrokerEndpoint(BROKER, "127.0.0.1", 9091), BrokerEndpoint(BEYOND
 STOPS = [StopReplicaPartition("orders", "id-1", number, 0, delete=True) for number in (0, BEYOND)]
 
 CASES: dict[str, tuple[list[Publication], str]] = {
-    "a partition to lead": ([TellLeaderAndIsr((BROKER,), each) for each in (BAD, SOUND)], "leader_epoch=184"),
+    "a partition to lead": ([tell_order((BROKER,), each) for each in (BAD, SOUND)], "leader_epoch=184"),
     "a partition to know": (know(BAD, SOUND), "leader_epoch=184"),
     "a broker": ([TellMetadata(None, (), (HERE, NOWHERE)), *know(SOUND)], "BrokerEndpoint"),
     "a topic": ([TellMetadata(None, (SOUND,), topics=(("orders", "id-1"), ("\ud800", "")))], "ud800"),
-    "a replica to stop": ([TellStopReplica((BROKER,), stop) for stop in STOPS], "StopReplicaPartition"),
+    "a replica to stop": ([tell_stop((BROKER,), stop) for stop in STOPS], "StopReplicaPartition"),
 }
 
 

@@ -7,7 +7,7 @@ keeps the invariants of a partition's leadership.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 import pytest
@@ -23,15 +23,14 @@ from controller.model.rounds import (
     Publication,
     Rounds,
     TellLeaderAndIsr,
-    TellLeaderships,
     TellMetadata,
     TellStopReplica,
-    TellStops,
 )
 from controller.node import dispatch
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer, PublishedRound
 from tests.controller.meddler import delete_topic
+from tests.kit.told import Order, Single, Stop, singly
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -61,7 +60,6 @@ from transport.store.protocol import Create, Delete, Set, Znode, ensure_paths
 
 T = TypeVar("T")
 R = TypeVar("R")
-Single = TellLeaderAndIsr | TellMetadata | TellStopReplica
 
 ENDPOINT = BrokerEndpoint(1001, "127.0.0.1", 1)
 HOST = Host(lambda: 0, random.Random(1))
@@ -91,7 +89,7 @@ class Recorder:
 
     def publish(self, publications: Sequence[Publication]) -> None:
         """Remember what was published, one partition at a time; it must be in the store."""
-        self.published += [each for publication in publications for each in single(publication)]
+        self.published += [each for publication in publications for each in singly(publication)]
         for publication in publications:
             for state in states_of(publication):
                 self._require_durable(state)
@@ -113,12 +111,12 @@ class Recorder:
 
     def stopped(self, *, delete: bool) -> set[int]:
         """Return the brokers that were told to stop a replica."""
-        stops = [p for p in self.published if isinstance(p, TellStopReplica) and p.partition.delete is delete]
+        stops = [p for p in self.published if isinstance(p, Stop) and p.partition.delete is delete]
         return {broker_id for stop in stops for broker_id in stop.brokers}
 
-    def leader_and_isr(self) -> list[TellLeaderAndIsr]:
+    def leader_and_isr(self) -> list[Order]:
         """Return what was told to somebody of leading and following."""
-        return [p for p in self.published if isinstance(p, TellLeaderAndIsr) and p.brokers]
+        return [p for p in self.published if isinstance(p, Order) and p.brokers]
 
     def metadata(self) -> list[TellMetadata]:
         """Return what was told of the cluster."""
@@ -168,21 +166,16 @@ class Recorder:
         assert zxids == sorted(zxids)
 
 
-def single(publication: Publication) -> Iterable[Single]:
-    """Yield what a publication tells of each partition that is to be led or followed."""
-    return publication.each() if isinstance(publication, TellLeaderships | TellStops) else (publication,)
-
-
-def states_of(publication: Publication) -> tuple[PartitionState, ...]:
+def states_of(publication: Publication | Single) -> tuple[PartitionState, ...]:
     """Return the states of partitions that a publication carries."""
     match publication:
-        case TellLeaderAndIsr(state=state):
+        case Order(state=state):
             return (state,)
-        case TellLeaderships(states=states):
+        case TellLeaderAndIsr(states=states):
             return tuple(states)
         case TellMetadata(partitions=partitions):
             return partitions
-        case TellStopReplica() | TellStops():
+        case TellStopReplica() | Stop():
             return ()
 
 

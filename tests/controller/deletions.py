@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.events import ReplicasDeleted, TopicDeletion
-from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
+from tests.kit.told import Stop
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
 from transport.store import formats, paths
@@ -62,7 +62,7 @@ async def create(bench: Bench, topic_id: str, *replicas: int) -> None:
 
 def told_to_delete(bench: Bench) -> list[tuple[int, TopicPartition]]:
     """List who was told to delete what; nobody may have been told to stop anything else."""
-    stops = [p for p in bench.seen.published if isinstance(p, TellStopReplica)]
+    stops = [p for p in bench.seen.published if isinstance(p, Stop)]
     assert {(stop.partition.delete, stop.partition.leader_epoch) for stop in stops} <= {(True, EPOCH_DURING_DELETE)}
     return sorted((b, s.partition.tp) for s in stops for b in s.brokers)
 

@@ -8,8 +8,9 @@ from controller.model import elections
 from controller.model.choosing import candidate
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasMoved
-from controller.model.rounds import Publication, Step, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, Step, TellMetadata
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from tests.kit.told import tell_order, tell_stop
 from transport.messages import StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
@@ -41,8 +42,8 @@ def tell(
     """Return LeaderAndIsr for `recipients`, with isNew for those in `new`, and the metadata for every broker."""
     state = context.describe(tp, leadership=leadership)
     known = tuple([r for r in recipients if r not in new])
-    told = (TellLeaderAndIsr(known, state), TellLeaderAndIsr(tuple(new), state, is_new=True))
-    return (*(order for order in told if order.brokers), TellMetadata(None, (state,)))
+    told = (tell_order(known, state), tell_order(tuple(new), state, is_new=True))
+    return (*(order for order in told if any(order.recipients)), TellMetadata(None, (state,)))
 
 
 def election_steps(
@@ -74,7 +75,7 @@ def leave_step(context: ControllerContext, tp: TopicPartition, gone: Sequence[in
     alive = [r for r in leaving if r in context.brokers]
     epoch = (after or context.leadership[tp]).leader_epoch
     stop = StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, epoch, delete=False)
-    stops = (TellStopReplica(tuple(alive), stop),) if alive else ()
+    stops = (tell_stop(tuple(alive), stop),) if alive else ()
     if after is None:
         return Step((tp,), facts=(moved,), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
     return leadership_step(tp, after, (*tell(context, tp, after, recipients), *stops), moved)

@@ -15,11 +15,10 @@ from controller.channels.blocks import States, key_of_stop
 from controller.model.rounds import (
     Publication,
     TellLeaderAndIsr,
-    TellLeaderships,
     TellMetadata,
     TellStopReplica,
-    TellStops,
 )
+from tests.kit.told import add_singly, tell_order, tell_stop
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrRequest,
@@ -42,15 +41,16 @@ def backlog() -> BrokerBacklog:
     return BrokerBacklog(CONTROLLER, 1, 77)
 
 
-def parts(publication: Publication) -> Iterable[TellLeaderAndIsr | TellStopReplica | TellMetadata]:
-    match publication:
-        case TellLeaderships() | TellStops():
-            return publication.each()
-        case TellMetadata():
-            lists = evolve(publication, partitions=())
-            return (lists, *(TellMetadata(publication.brokers, (state,)) for state in publication.partitions))
-        case _:
-            return (publication,)
+def parts(publication: Publication) -> Iterable[tuple[tuple[int, ...] | None, Publication]]:
+    """Return what is told of each partition, with the brokers that are told it."""
+    if isinstance(publication, TellMetadata):
+        lists = evolve(publication, partitions=())
+        alone = (lists, *(TellMetadata(publication.brokers, (state,)) for state in publication.partitions))
+        return [(one.brokers, one) for one in alone]
+    if isinstance(publication, TellLeaderAndIsr):
+        rows = zip(publication.recipients, publication.states, strict=True)
+        return [(to, tell_order(to, state, is_new=publication.is_new)) for to, state in rows]
+    return [(to, tell_stop(to, one)) for to, one in zip(publication.recipients, publication.partitions, strict=True)]
 
 
 def drained(waiting: BrokerBacklog) -> list[Request[object]]:
@@ -93,17 +93,16 @@ news = st.builds(
     st.sampled_from([None, None, (CONTROLLER,)]),
     st.sampled_from([None, None, (("orders", "id-2"),), ()]),
 )
-orders = st.builds(TellLeaderAndIsr, recipients, states, st.booleans())
-many_orders = st.builds(
-    lambda rows, is_new: TellLeaderships([to for to, _ in rows], [state for _, state in rows], is_new),
+orders = st.builds(
+    lambda rows, is_new: TellLeaderAndIsr([to for to, _ in rows], [state for _, state in rows], is_new),
     st.lists(st.tuples(recipients, states), max_size=4),
     st.booleans(),
 )
 many_stops = st.builds(
-    lambda rows: TellStops([to for to, _ in rows], [stop for _, stop in rows]),
+    lambda rows: TellStopReplica([to for to, _ in rows], [stop for _, stop in rows]),
     st.lists(st.tuples(recipients, stops), max_size=4),
 )
-told = st.one_of(orders, many_orders, st.builds(TellStopReplica, recipients, stops), many_stops, news)
+told = st.one_of(orders, many_stops, news)
 
 
 def without_returns(published: Iterable[Publication]) -> list[Publication]:
@@ -128,11 +127,11 @@ publications = st.lists(told, max_size=20).map(without_returns)
 
 
 def stop_of(partition: int, *, delete: bool) -> TellStopReplica:
-    return TellStopReplica((1,), StopReplicaPartition(STATE.topic, STATE.topic_id, partition, 0, delete))
+    return tell_stop((1,), StopReplicaPartition(STATE.topic, STATE.topic_id, partition, 0, delete))
 
 
 def order_of(partition: int) -> TellLeaderAndIsr:
-    return TellLeaderAndIsr((1,), replace(STATE, partition=partition))
+    return tell_order((1,), replace(STATE, partition=partition))
 
 
 @given(publications)
@@ -147,9 +146,9 @@ def test_each_broker_is_sent_what_it_would_be_sent_one_by_one(published: list[Pu
         joined, one_by_one = backlog(), backlog()
         for told in together.get(broker_id, ()):
             joined.add(told)
-        for publication in chain.from_iterable(map(parts, published)):
-            if publication.brokers is None or broker_id in publication.brokers:
-                one_by_one.add(publication)
+        for brokers, publication in chain.from_iterable(map(parts, published)):
+            if brokers is None or broker_id in brokers:
+                add_singly(one_by_one, publication)
         assert in_order(drained(joined)) == in_order(drained(one_by_one))
 
 
@@ -171,7 +170,7 @@ def test_brokers_share_the_metadata_that_all_are_told() -> None:
 
 
 def test_a_large_round_is_cut_into_requests_of_the_largest_size() -> None:
-    told = [TellLeaderAndIsr((1,), replace(STATE, partition=number)) for number in range(25_000)]
+    told = [tell_order((1,), replace(STATE, partition=number)) for number in range(25_000)]
     waiting = backlog()
     for each in addressed(told, EVERYONE)[1]:
         waiting.add(each)

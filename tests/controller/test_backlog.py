@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from controller.channels.backlog import BrokerBacklog
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from tests.kit.told import add_singly, tell_order, tell_stop
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,
@@ -32,7 +33,7 @@ NAMESAKE = replace(STATE, topic_id="id-2", leader_epoch=0, partition_epoch=0)
 
 
 def lead(state: PartitionState, *, is_new: bool = False) -> TellLeaderAndIsr:
-    return TellLeaderAndIsr((1,), state, is_new)
+    return tell_order((1,), state, is_new=is_new)
 
 
 def know(*states: PartitionState, live: tuple[BrokerEndpoint, ...] | None = None) -> TellMetadata:
@@ -40,7 +41,7 @@ def know(*states: PartitionState, live: tuple[BrokerEndpoint, ...] | None = None
 
 
 def stop(state: PartitionState, *, delete: bool, epoch: int = 6) -> TellStopReplica:
-    return TellStopReplica((1,), stopped(state, delete=delete, epoch=epoch))
+    return tell_stop((1,), stopped(state, delete=delete, epoch=epoch))
 
 
 def stopped(state: PartitionState, *, delete: bool, epoch: int = 6) -> StopReplicaPartition:
@@ -49,8 +50,7 @@ def stopped(state: PartitionState, *, delete: bool, epoch: int = 6) -> StopRepli
 
 def backlog(*publications: Publication) -> BrokerBacklog:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH)
-    for publication in publications:
-        waiting.add(publication)
+    add_singly(waiting, *publications)
     return waiting
 
 
@@ -132,7 +132,7 @@ def test_is_new_is_sticky() -> None:
 def test_is_new_ends_with_the_request_that_carried_it() -> None:
     waiting = backlog(lead(STATE, is_new=True))
     waiting.take()
-    waiting.add(lead(STATE))
+    add_singly(waiting, lead(STATE))
     assert drain(waiting) == [leader_and_isr((STATE, False))]
 
 
@@ -197,7 +197,7 @@ def test_the_backlog_is_bounded_by_what_exists() -> None:
             stop(state, delete=False, epoch=epoch + 1),
             stop(state, delete=True, epoch=epoch + 2),
         ):
-            waiting.add(publication)
+            add_singly(waiting, publication)
     # One entry for each of: the live brokers, the partition's state, its metadata, its deletions.
     assert len(waiting) <= 5
 
@@ -207,7 +207,7 @@ def test_a_request_carries_a_limited_number_of_partitions() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=10)
     for state in states:
         for publication in (lead(state), know(state), stop(replace(state, topic="gone"), delete=True)):
-            waiting.add(publication)
+            add_singly(waiting, publication)
     requests = drain(waiting)
     sizes = [(type(request), len(getattr(request, "partitions"))) for request in requests]  # noqa: B009
     kinds = (LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
@@ -218,9 +218,9 @@ def test_a_stop_gets_its_turn_however_many_leaders_are_elected_meanwhile() -> No
     waiting = backlog(stop(OTHER, delete=True))
     sent = []
     for epoch in range(6, 16):
-        waiting.add(lead(replace(STATE, leader_epoch=epoch)))
-        waiting.add(know(replace(STATE, leader_epoch=epoch)))
-        waiting.add(know(live=LIVE))
+        add_singly(waiting, lead(replace(STATE, leader_epoch=epoch)))
+        add_singly(waiting, know(replace(STATE, leader_epoch=epoch)))
+        add_singly(waiting, know(live=LIVE))
         sent.append(waiting.take())
     assert stop_replica(stopped(OTHER, delete=True)) in sent
 
@@ -228,10 +228,10 @@ def test_a_stop_gets_its_turn_however_many_leaders_are_elected_meanwhile() -> No
 def test_a_partition_is_not_stopped_before_it_is_led_however_often_its_stop_is_overtaken() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=1)
     for number in range(20):
-        waiting.add(lead(replace(STATE, partition=number)))
-        waiting.add(know(replace(STATE, partition=number)))
+        add_singly(waiting, lead(replace(STATE, partition=number)))
+        add_singly(waiting, know(replace(STATE, partition=number)))
     last = replace(STATE, partition=19)
-    waiting.add(stop(last, delete=True))
+    add_singly(waiting, stop(last, delete=True))
     requests = drain(waiting)
     assert requests.index(leader_and_isr((last, False))) < requests.index(stop_replica(stopped(last, delete=True)))
     for number in range(20):
@@ -244,11 +244,11 @@ def test_a_partition_that_is_deleted_first_is_not_led_before() -> None:
     states = [replace(STATE, partition=number) for number in range(20)]
     namesakes = [replace(state, topic_id="id-2") for state in states]
     for namesake in reversed(namesakes):
-        waiting.add(lead(namesake, is_new=True))
+        add_singly(waiting, lead(namesake, is_new=True))
     for state in states:
-        waiting.add(stop(state, delete=True))
+        add_singly(waiting, stop(state, delete=True))
     for namesake in namesakes:
-        waiting.add(lead(namesake, is_new=True))
+        add_singly(waiting, lead(namesake, is_new=True))
     requests = drain(waiting)
     for state, namesake in zip(states, namesakes, strict=True):
         deleted = requests.index(stop_replica(stopped(state, delete=True)))
@@ -277,9 +277,8 @@ def test_requests_are_numbered_in_the_order_in_which_they_leave() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH)
     numbers = []
     for _ in range(2):
-        waiting.add(TellStopReplica((1,), StopReplicaPartition("t", "id", 0, 5, delete=True)))
-        waiting.add(TellLeaderAndIsr((1,), STATE, is_new=False))
-        waiting.add(TellMetadata(None, (STATE,)))
+        deletion = StopReplicaPartition("t", "id", 0, 5, delete=True)
+        add_singly(waiting, tell_stop((1,), deletion), lead(STATE), TellMetadata(None, (STATE,)))
         while (request := waiting.take()) is not None:
             assert isinstance(request, StopReplicaRequest | LeaderAndIsrRequest | UpdateMetadataRequest)
             numbers.append(request.number)

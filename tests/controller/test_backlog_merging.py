@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from controller.channels.addressing import addressed
 from controller.channels.backlog import BrokerBacklog
 from controller.channels.blocks import MAX_PARTITIONS
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellMetadata
 from tests.controller.backlog_broker import ModelBroker
+from tests.kit.told import add_singly, tell_order, tell_stop
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrRequest,
@@ -77,13 +78,13 @@ class MessageHistory:
             # A replica that was stopped is told under an epoch that it does not have (step A1 of a reassignment).
             state = replace(state, leader_epoch=known.leader_epoch + 1)
         self.held.add(tp)
-        return [TellLeaderAndIsr((BROKER,), state, is_new), *self._know(state)]
+        return [tell_order((BROKER,), state, is_new=is_new), *self._know(state)]
 
     def _stop(self, state: PartitionState, *, delete: bool) -> list[Publication]:
         state = replace(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
         if delete:
             self.held.discard(state.tp)
-        return [*self._know(state), TellStopReplica((BROKER,), stop_of(state, state.leader_epoch, delete=delete))]
+        return [*self._know(state), tell_stop((BROKER,), stop_of(state, state.leader_epoch, delete=delete))]
 
     def _delete_topic(self, state: PartitionState, *, recreate: bool) -> list[Publication]:
         tp = state.tp
@@ -91,7 +92,7 @@ class MessageHistory:
         self.held.discard(tp)
         gone = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
         stop = stop_of(state, EPOCH_DURING_DELETE, delete=True)
-        deletion: list[Publication] = [TellMetadata(None, (gone,)), TellStopReplica((BROKER,), stop)]
+        deletion: list[Publication] = [TellMetadata(None, (gone,)), tell_stop((BROKER,), stop)]
         return deletion + (self._create(tp) if recreate else [])
 
 
@@ -119,7 +120,7 @@ class Deliveries:
 
     def publish(self, publication: Publication) -> None:
         """Let a publication wait on one way, and deliver it on the other."""
-        self.waiting.add(publication)
+        add_singly(self.waiting, publication)
         self._deliver_alone(publication)
 
     def publish_together(self, publications: list[Publication]) -> None:
@@ -134,7 +135,7 @@ class Deliveries:
         if isinstance(publication, TellMetadata) and publication.live_brokers is not None:
             self.live = publication.live_brokers[0]
         alone = BrokerBacklog(CONTROLLER, 3, 77)
-        alone.add(publication)
+        add_singly(alone, publication)
         for request in requests(alone):
             self.unmerged.deliver(request)
 
@@ -234,8 +235,7 @@ def test_what_is_published_together_is_sent_as_if_it_came_one_by_one(
     together, one_by_one = BrokerBacklog(CONTROLLER, 3, 77), BrokerBacklog(CONTROLLER, 3, 77)
     for told in addressed(published, (BROKER,)).get(BROKER, ()):
         together.add(told)
-    for publication in published:
-        one_by_one.add(publication)
+    add_singly(one_by_one, *published)
     assert len(together) == len(one_by_one)
     assert list(map(by_partition, requests(together))) == list(map(by_partition, requests(one_by_one)))
 

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from controller.channels.broker_responses import BrokerResponses
 from controller.events import BrokerChange, ControllerEvent, DeletionsResend, OrderFailed, OrdersResend, TopicChange
-from controller.model.rounds import TellLeaderAndIsr, TellMetadata
+from controller.model.rounds import TellMetadata
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
+from tests.kit.told import Order
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UpdateMetadataRequest
 from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, TopicPartition
@@ -110,7 +111,7 @@ async def test_a_broker_that_returns_is_told_what_it_holds_after_who_is_alive(be
     bench.seen.clear()
     await bench.revive(2)
     kinds = [type(tell) for tell in bench.seen.published]
-    assert kinds.index(TellMetadata) < kinds.index(TellLeaderAndIsr)
+    assert kinds.index(TellMetadata) < kinds.index(Order)
     assert [(tell.brokers, tell.state.partition) for tell in bench.seen.leader_and_isr()] == [((2,), 0), ((2,), 1)]
     assert bench.context.replica_phases[TP, 2] is ReplicaPhase.ONLINE
 

@@ -9,10 +9,10 @@ from structlog.testing import capture_logs
 from controller.events import IsrChangeNotification, TopicChange, TopicDeletion, TopicsDeleted
 from controller.handlers import deletion, reassignments
 from controller.handlers.topics import topic_change
-from controller.model.rounds import TellStopReplica
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import obeyed, replica
+from tests.kit.told import Stop
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
@@ -60,7 +60,7 @@ async def test_an_isr_that_cannot_be_written_keeps_the_data_of_its_members(bench
     with capture_logs() as logs:
         await bench.handle(IsrChangeNotification())
     assert await bench.read_assignment(OTHER) == ReplicaAssignment(TARGET)
-    stops = [p.partition for p in bench.seen.published if isinstance(p, TellStopReplica)]
+    stops = [p.partition for p in bench.seen.published if isinstance(p, Stop)]
     assert {stop.topic for stop in stops if stop.delete} == {OTHER.topic}
     assert any(f"{paths.partition_state(TP)} may not be touched" in str(log.get("fault")) for log in logs)
     # Given back, it continues where it was.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.events import BrokerChange
-from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
+from tests.kit.told import Stop
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterPartitionItem,
@@ -67,7 +67,7 @@ async def test_leadership_moves_first_and_then_the_followers_stop(bench: Bench) 
         ((1, 2, 3), 0, (2, 3)),
         ((2, 3), 1, (2, 3)),
     ]
-    stops = [stop for stop in bench.seen.published if isinstance(stop, TellStopReplica)]
+    stops = [stop for stop in bench.seen.published if isinstance(stop, Stop)]
     assert [(stop.brokers, stop.partition.partition, stop.partition.delete) for stop in stops] == [((1,), 1, False)]
     assert bench.context.replica_phases[SECOND, 1] is ReplicaPhase.OFFLINE
 

@@ -12,10 +12,11 @@ from structlog.testing import capture_logs
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
-from controller.model.rounds import TellLeaderAndIsr, TellMetadata
+from controller.model.rounds import TellMetadata
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench, states_of
 from tests.kit.passing_store import PassingStore
+from tests.kit.told import Order
 from transport.messages import BrokerEndpoint
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
@@ -64,9 +65,7 @@ async def test_brokers_hear_who_is_alive_before_they_hear_of_any_leader(bench: B
     first, *rest = bench.seen.published
     live = tuple(BrokerEndpoint(id_, "127.0.0.1", 9000 + id_) for id_ in (1, 2, 3))
     assert first == TellMetadata(None, (), live)
-    told = [
-        (tell.state.partition, tell.brokers) for tell in rest if isinstance(tell, TellLeaderAndIsr) and tell.brokers
-    ]
+    told = [(tell.state.partition, tell.brokers) for tell in rest if isinstance(tell, Order) and tell.brokers]
     assert told == [(0, (1, 2)), (1, (2, 3))]
     everything = [tell.partitions for tell in rest if isinstance(tell, TellMetadata)]
     assert everything == [tuple(bench.context.describe(tp) for tp in (TP, SECOND))]

@@ -22,13 +22,12 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellLeaderAndIsr,
-    TellLeaderships,
     TellMetadata,
-    TellStops,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT
 from tests.controller.single_steps import creation_step, election_steps, leave_step
+from tests.kit.told import singly
 from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
 from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -131,12 +130,10 @@ def told(publications: Iterable[Publication]) -> list[tuple[str, object]]:
     for publication in publications:
         if isinstance(publication, TellMetadata):
             rows += [("metadata", (publication.brokers, state)) for state in publication.partitions]
-        elif isinstance(publication, (TellLeaderAndIsr, TellLeaderships)):
-            each = publication.each() if isinstance(publication, TellLeaderships) else (publication,)
-            rows += [("lead", one) for one in each if one.brokers]
+        elif isinstance(publication, TellLeaderAndIsr):
+            rows += [("lead", one) for one in singly(publication) if one.brokers]
         else:
-            each_stop = publication.each() if isinstance(publication, TellStops) else (publication,)
-            rows += [("stop", one) for one in each_stop]
+            rows += [("stop", one) for one in singly(publication)]
     return sorted(rows, key=lambda row: row[0])
 
 

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 from controller.handlers.brokers import orders_of_all
 from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
-from controller.model.rounds import Publication, TellLeaderAndIsr, TellLeaderships
+from controller.model.rounds import Publication
+from tests.kit.told import Order, singly
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import LeaderAndIsr, ReplicaAssignment
 from transport.store.formats import TopicZnode
@@ -24,11 +25,10 @@ def assignments(draw: st.DrawFn) -> ReplicaAssignment:
     return ReplicaAssignment(replicas, replicas[: draw(st.integers(0, len(replicas) - 1))])
 
 
-def singly(told: Iterable[Publication]) -> Iterator[TellLeaderAndIsr]:
+def orders_in(told: Iterable[Publication]) -> Iterator[Order]:
     """Yield what is told of each partition to some broker."""
     for item in told:
-        each = item.each() if isinstance(item, TellLeaderships) else (item,)
-        yield from (one for one in each if isinstance(one, TellLeaderAndIsr) and one.brokers)
+        yield from (one for one in singly(item) if isinstance(one, Order) and one.brokers)
 
 
 @given(
@@ -45,18 +45,18 @@ def test_orders_of_many_partitions_are_those_of_each(
         for tp, (assignment, isr) in zip(context.partitions(), partitions, strict=True)
     ]
     for none_or_some in (set[int](), empty):
-        told = list(singly(orders_of_all(context, states, ids, none_or_some)))
+        told = list(orders_in(orders_of_all(context, states, ids, none_or_some)))
         alone = [order for state in states for order in orders(state, ids, none_or_some)]
         assert sorted(told, key=_place) == sorted(alone, key=_place)
 
 
-def orders(state: PartitionState, ids: set[int], empty: set[int]) -> Iterator[TellLeaderAndIsr]:
+def orders(state: PartitionState, ids: set[int], empty: set[int]) -> Iterator[Order]:
     """Yield the orders about a partition."""
     here = [r for r in state.replicas if r in ids]
     new = tuple(r for r in here if r in empty or (r in state.adding_replicas and r not in state.isr))
     kept = tuple(r for r in here if r not in new)
-    yield from (TellLeaderAndIsr(of, state, is_new) for of, is_new in ((kept, False), (new, True)) if of)
+    yield from (Order(of, state, is_new) for of, is_new in ((kept, False), (new, True)) if of)
 
 
-def _place(order: TellLeaderAndIsr) -> tuple[int, bool]:
+def _place(order: Order) -> tuple[int, bool]:
     return order.state.partition, order.is_new

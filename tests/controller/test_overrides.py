@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
+from tests.kit.told import Stop
 from transport.errors import ErrorCode
 from transport.metadata import ReplicaAssignment
 from transport.store import paths
@@ -29,7 +29,7 @@ async def test_an_override_abandons_what_was_being_added(bench: Bench) -> None:
     bench.seen.clear()
 
     assert (await bench.move(TP, OTHER)).error is ErrorCode.NONE
-    [stop] = [told.partition for told in bench.seen.published if isinstance(told, TellStopReplica)]
+    [stop] = [told.partition for told in bench.seen.published if isinstance(told, Stop)]
     assert stop.leader_epoch > known, "brokers of some versions obey newer epochs only (KAFKA-13972)"
     assert await bench.read_assignment(TP) == ReplicaAssignment((*OTHER, *ORIGIN), OTHER, ORIGIN)
     assert (await bench.read_state(TP)).isr == ORIGIN

@@ -8,10 +8,10 @@ from structlog.testing import capture_logs
 from controller.events import ZkPartitionReassignment
 from controller.handlers import reassignments
 from controller.model.context import ControllerContext
-from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
 from controller.observation.instruments import Application, Instrument
 from tests.controller.conftest import TP, Bench
+from tests.kit.told import Stop
 from transport.errors import ErrorCode
 from transport.metadata import NO_LEADER, ReplicaAssignment
 
@@ -95,7 +95,7 @@ async def test_phase_b_leads_inside_the_target_then_stops_then_deletes(bench: Be
     stops = [
         (tell.brokers, tell.partition.leader_epoch, tell.partition.delete)
         for tell in bench.seen.published
-        if isinstance(tell, TellStopReplica)
+        if isinstance(tell, Stop)
     ]
     # Under an epoch that the stopped do not have yet (KAFKA-13972).
     assert stops == [(ORIGIN, 3, False), (ORIGIN, 4, True)]

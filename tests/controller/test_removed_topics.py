@@ -14,10 +14,11 @@ from controller.events import (
     StrayDeletion,
     TopicChange,
 )
-from controller.model.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import TellMetadata
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.deletions import SECOND, create, deleted, replica, strays
 from tests.controller.meddler import Meddler, set_assignments
+from tests.kit.told import Order, Stop, add_singly
 from transport.errors import ErrorCode
 from transport.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, ReplicaAssignment
@@ -29,7 +30,7 @@ ID = "id-of-orders"
 
 def told_to_delete(bench: Bench) -> list[tuple[int, str, int]]:
     """List who was told to delete what: broker, topic id, partition."""
-    stops = [p for p in bench.seen.published if isinstance(p, TellStopReplica) and p.partition.delete]
+    stops = [p for p in bench.seen.published if isinstance(p, Stop) and p.partition.delete]
     return sorted((b, stop.partition.topic_id, stop.partition.partition) for stop in stops for b in stop.brokers)
 
 
@@ -46,7 +47,7 @@ async def test_its_replicas_are_strays_until_they_are_deleted(bench: Bench, even
     everywhere = [replica(1), replica(2), replica(2, 1), replica(3, 1), replica(4, 1)]
     assert sorted(filter(None, await strays(bench))) == sorted(everywhere)
     assert told_to_delete(bench) == [(s.broker_id, ID, s.partition) for s in everywhere]
-    stops = [p.partition.leader_epoch for p in bench.seen.published if isinstance(p, TellStopReplica)]
+    stops = [p.partition.leader_epoch for p in bench.seen.published if isinstance(p, Stop)]
     assert set(stops) == {EPOCH_DURING_DELETE}, "whatever epoch the replica has"
     told = [(state.partition, state.leader) for tell in bench.seen.metadata() for state in tell.partitions]
     assert told == [(0, LEADER_DURING_DELETE), (1, LEADER_DURING_DELETE)]
@@ -87,7 +88,7 @@ async def test_a_broker_deletes_the_log_before_it_hears_of_a_namesake(bench: Ben
     backlog = BrokerBacklog(ENDPOINT, 1, 1)
     for publication in bench.seen.published:
         if publication.brokers is None or 2 in publication.brokers:
-            backlog.add(publication)
+            add_singly(backlog, publication)
     requests = [request for _ in range(len(backlog)) if (request := backlog.take()) is not None]
     assert [type(request) for request in requests] == [StopReplicaRequest, LeaderAndIsrRequest, UpdateMetadataRequest]
     stop, lead, metadata = requests
@@ -136,7 +137,7 @@ async def test_a_topic_that_comes_back_under_its_id_loses_its_strays_and_not_its
     assert told_to_delete(bench) == ([] if is_led else [(1, ID, 0)])
     backlog = BrokerBacklog(ENDPOINT, 1, 1)
     for publication in (deletion, *bench.seen.metadata()):
-        backlog.add(publication)
+        add_singly(backlog, publication)
     metadata = backlog.take()
     assert isinstance(metadata, UpdateMetadataRequest)
     assert [state.leader for state in metadata.partitions] == [2]
@@ -190,6 +191,6 @@ async def test_a_broker_that_returns_deletes_the_log_before_it_hears_of_a_namesa
     await (bench.fail_over() if fails_over else bench.handle(BrokerChange()))
     told = [p for p in bench.seen.published if not isinstance(p, TellMetadata) and 2 in p.brokers]
     first = told[0]
-    assert isinstance(first, TellStopReplica)
+    assert isinstance(first, Stop)
     assert (first.partition.topic_id, first.partition.delete) == (ID, True)
-    assert [p.state.topic_id for p in told if isinstance(p, TellLeaderAndIsr)][:1] == ["another-id"]
+    assert [p.state.topic_id for p in told if isinstance(p, Order)][:1] == ["another-id"]

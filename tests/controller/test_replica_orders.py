@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from controller.model.rounds import TellLeaderAndIsr
 from tests.controller.conftest import TP, Bench
+from tests.kit.told import Order
 from transport.errors import ApiError, ErrorCode
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, LeaderOrder
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -53,7 +53,7 @@ async def test_where_the_first_leads_already_brokers_hear_of_the_new_order_in_a_
     assignment, state = await stored(bench, TP)
     assert (assignment.replicas, state.leader, state.leader_epoch) == ((1, 3, 2), 1, 1)
     [told] = bench.seen.leader_and_isr()
-    assert told == TellLeaderAndIsr((1, 3, 2), bench.context.describe(TP))
+    assert told == Order((1, 3, 2), bench.context.describe(TP))
 
 
 @pytest.mark.requirement("C2")

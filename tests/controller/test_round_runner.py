@@ -13,7 +13,6 @@ from controller.model.rounds import (
     Publication,
     Rounds,
     Step,
-    TellLeaderAndIsr,
     TellMetadata,
     change,
     children,
@@ -25,6 +24,7 @@ from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer, Observers, PublishedRound
 from tests.controller.conftest import ENDPOINT, TP, Bench
+from tests.kit.told import tell_order
 from transport.metadata import BrokerRegistration, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import Fenced
@@ -42,7 +42,7 @@ def write(tp: TopicPartition, leadership: LeaderAndIsr, context: ControllerConte
         subjects=(tp,),
         writes=(Set(paths.partition_state(tp), formats.encode_partition_state(leadership), version),),
         facts=(LeadershipsWritten([tp], [leadership]),),
-        publications=(TellLeaderAndIsr((1, 2), state), TellMetadata(None, (state,))),
+        publications=(tell_order((1, 2), state), TellMetadata(None, (state,))),
     )
 
 

@@ -120,8 +120,8 @@ def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) 
     def and_leaders(context: ControllerContext, brokers: Collection[int], names: Iterable[str]) -> Step:
         step = orders(context, brokers, names)
         led = [tp for tp in step.subjects if tp in context.leadership]
-        told = [TellLeaderAndIsr(context.assignment(tp).replicas, context.describe(tp)) for tp in led]
-        return evolve(step, publications=(*step.publications, *told))
+        told = TellLeaderAndIsr([context.assignment(tp).replicas for tp in led], list(map(context.describe, led)))
+        return evolve(step, publications=(*step.publications, told))
 
     patch.setattr(ControllerContext, "_deletion_started", kept)
     patch.setattr(deletion, "_orders", and_leaders)
