@@ -18,9 +18,8 @@ from attrs import define, evolve
 from msgspec.structs import replace
 
 from controller.channels.topic_settings import topic_settings
-from controller.model import kafka_topics
+from controller.model import kafka_refusals
 from controller.model.context import ControllerContext
-from controller.model.kafka_moves import move_refusal
 from controller.node.office import Office
 from transport import messages
 from transport.errors import ApiError, ErrorCode
@@ -77,7 +76,7 @@ class KafkaAdmin:
 
     async def _create_topics(self, request: KafkaRequest) -> kafka.CreateTopicsResponse:
         message: kafka.CreateTopicsRequest = request.message
-        refused = kafka_topics.repeated_or_prohibited(message.topics)
+        refused = kafka_refusals.repeated_or_prohibited(message.topics)
         wanted = {topic.name: topic for topic in message.topics if topic.name not in refused}
         named = tuple(messages.NewTopic(name, -1, -1) for name in wanted)
         asked = messages.CreateTopicsRequest(named, message.validate_only)
@@ -95,7 +94,7 @@ class KafkaAdmin:
     ) -> messages.CreateTopicsResponse:
         """Create those of the topics that Kafka would, and wait for their leaders."""
         context = self._context()
-        judged = [kafka_topics.judge_new_topic(context, wanted[topic.name]) for topic in asked.topics]
+        judged = [kafka_refusals.judge_new_topic(context, wanted[topic.name]) for topic in asked.topics]
         refused = [one for one in judged if isinstance(one, TopicError)]
         new = tuple(one for one in judged if isinstance(one, messages.NewTopic))
         answer = messages.CreateTopicsResponse(())
@@ -113,7 +112,7 @@ class KafkaAdmin:
             return {}
         visible = await self._visible(request, made)
         context = office.context
-        judged = {name: kafka_topics.judge_new_topic(context, made[name]) for name in visible}
+        judged = {name: kafka_refusals.judge_new_topic(context, made[name]) for name in visible}
         settings = await topic_settings(office.channels, [name for name in visible if name in context.topics])
         told = {name: _described(context, name, topic) for name, topic in judged.items()}
         return dict.fromkeys(made, _HIDDEN) | {
@@ -135,7 +134,7 @@ class KafkaAdmin:
 
     async def _create_partitions(self, request: KafkaRequest) -> kafka.CreatePartitionsResponse:
         message: kafka.CreatePartitionsRequest = request.message
-        refused = kafka_topics.repeated(message.topics)
+        refused = kafka_refusals.repeated(message.topics)
         wanted = {topic.name: topic for topic in message.topics if topic.name not in refused}
         named = tuple(messages.NewPartitions(name, topic.count) for name, topic in wanted.items())
         asked = messages.CreatePartitionsRequest(named, message.validate_only)
@@ -150,7 +149,7 @@ class KafkaAdmin:
     ) -> messages.CreatePartitionsResponse:
         """Add partitions to those of the topics to which Kafka would, and wait for their leaders."""
         context = self._context()
-        faults = {topic.name: kafka_topics.growth_fault(context, wanted[topic.name]) for topic in asked.topics}
+        faults = {topic.name: kafka_refusals.growth_fault(context, wanted[topic.name]) for topic in asked.topics}
         refused = [TopicError(name, *fault) for name, fault in faults.items() if fault is not None]
         more = tuple(topic_requests.new_partitions(wanted[name]) for name, fault in faults.items() if fault is None)
         answer = messages.CreatePartitionsResponse(())
@@ -253,7 +252,7 @@ class KafkaAdmin:
     ) -> messages.AlterPartitionReassignmentsResponse:
         """Begin or cancel those of the reassignments that Kafka would."""
         context = self._context()
-        judged = {item.tp: move_refusal(context, item) for item in asked.partitions}
+        judged = {item.tp: kafka_refusals.move_refusal(context, item) for item in asked.partitions}
         refused: list[PartitionError] = [one for one in judged.values() if one is not None]
         sound = tuple(item for item in asked.partitions if judged[item.tp] is None)
         answer = await self._queued(replace(asked, partitions=sound))

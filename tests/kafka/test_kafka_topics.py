@@ -9,8 +9,13 @@ from attrs import evolve
 
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerRegistered, DeletionStarted, ReleaseSeen, TopicWritten
-from controller.model.kafka_moves import move_refusal
-from controller.model.kafka_topics import growth_fault, judge_new_topic, repeated, repeated_or_prohibited
+from controller.model.kafka_refusals import (
+    growth_fault,
+    judge_new_topic,
+    move_refusal,
+    repeated,
+    repeated_or_prohibited,
+)
 from transport.errors import ErrorCode
 from transport.kafka.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsTopic
 from transport.kafka.messages.create_topics_request import (
