@@ -129,6 +129,11 @@ class Stray(NamedTuple):
         """The partition that it was a replica of."""
         return TopicPartition(self.topic, self.partition)
 
+    @property
+    def replica(self) -> tuple[TopicPartition, int]:
+        """The partition and the broker."""
+        return self.tp, self.broker_id
+
 
 class LeaderRecoveryState(IntEnum):
     """Whether the leader was elected from the ISR, or was elected uncleanly and has not recovered yet (KIP-704)."""

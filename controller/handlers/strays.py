@@ -13,7 +13,7 @@ where no such replica is assigned now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from attrs import evolve
 
@@ -149,10 +149,10 @@ def _renew(stray: Stray) -> Step:
     return Step(writes=(*_deletes([stray]), Create(paths.stray(stray))))
 
 
-def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
-    """Tell live `brokers` to delete their strays."""
+def pursue(context: ControllerContext, brokers: Collection[int] | None = None) -> Rounds[None]:
+    """Tell `brokers`, by default all that are alive, to delete their strays."""
     yield from take_back_assigned(context)
-    wanted = frozenset(brokers)
+    wanted = context.brokers if brokers is None else brokers
     told = [stray for stray in context.strays if stray.broker_id in wanted]
     failed = [stray for stray in told if stray in context.failed_strays]
     again = tuple(StrayOrdered(stray) for stray in failed)
@@ -174,11 +174,6 @@ def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list
         for stray in later
         if stray.broker_id in context.assignment(stray.tp).replicas
     ]
-
-
-def pursue_all(context: ControllerContext) -> Rounds[None]:
-    """Tell all live brokers again to delete their strays."""
-    yield from pursue(context, context.brokers)
 
 
 def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
@@ -224,7 +219,7 @@ def _starting(context: ControllerContext, tp: TopicPartition, broker_id: int) ->
 
 def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
     """Record strays that their broker could not delete."""
-    for tp, broker_id in sorted((s.tp, s.broker_id) for s in replicas if (s.tp, s.broker_id) in context.waiting):
+    for tp, broker_id in sorted(stray.replica for stray in replicas if stray.replica in context.waiting):
         text = "a replica cannot start: its broker could not delete the log of an earlier topic of the same name"
         log.error(text, partition=str(tp), broker=broker_id)
     failed = tuple(StrayFailed(stray) for stray in replicas if stray in context.strays)
@@ -235,7 +230,7 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
     """Allow recalled replicas to lead uncleanly again once their brokers have answered the orders to delete them."""
     recalled = context.recalled
-    over = {(s.tp, s.broker_id): s for s in told if (s.tp, s.broker_id) in recalled} if recalled else {}
+    over = {stray.replica: stray for stray in told if stray.replica in recalled} if recalled else {}
     if over:
         yield from change("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
         leaderless = [tp for tp, _ in over if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]

@@ -155,7 +155,7 @@ class ControllerContext:
         """Replicas on brokers of Kafka's that may still have the log of an earlier topic: see `namesakes`."""
         if self._waiting is None:
             found = filter(self.has_namesake, self.strays if self.config.kafka else ())
-            self._waiting = frozenset([(stray.tp, stray.broker_id) for stray in found])
+            self._waiting = frozenset([stray.replica for stray in found])
         return self._waiting
 
     def has_namesake(self, stray: Stray) -> bool:
@@ -274,8 +274,7 @@ class ControllerContext:
 
     def _stray_changed(self, fact: facts.StrayFact) -> None:
         self._waiting = None
-        stray = fact.stray
-        replica = stray.tp, stray.broker_id
+        stray, replica = fact.stray, fact.stray.replica
         match fact:
             case facts.StrayLeft():
                 self.strays[stray] = fact.leader_epoch

@@ -39,9 +39,5 @@ def that_waited(context: ControllerContext, strays: Iterable[Stray]) -> list[tup
     if not context.config.kafka:
         return []
     gone = [stray for stray in strays if stray not in context.strays and context.has_namesake(stray)]
-    replicas = dict.fromkeys((stray.tp, stray.broker_id) for stray in gone)
-    return [
-        (tp, broker_id)
-        for tp, broker_id in replicas
-        if (tp, broker_id) not in context.waiting and broker_id in context.assignment(tp).replicas
-    ]
+    over = [replica for replica in dict.fromkeys(stray.replica for stray in gone) if replica not in context.waiting]
+    return [(tp, broker_id) for tp, broker_id in over if broker_id in context.assignment(tp).replicas]

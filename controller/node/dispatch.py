@@ -129,7 +129,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     events.CopyingSeen: _taking(rollout_orders.adapt, "seconds", "silent", "copied"),
     events.RoomSeen: _taking(rollout_brakes.room_seen, "room", "lacking", "untold"),
     events.RolloutsDue: lambda context, _event, _host: rollouts.advance(context, trio.current_time()),
-    events.StrayDeletion: _taking(strays.pursue_all),
+    events.StrayDeletion: _taking(strays.pursue),
     # --- brokers answered ---
     events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),
     events.LeaderAndIsrResponseReceived: _answered,
