@@ -24,7 +24,7 @@ from controller.handlers.brokers import broker_change, orders_of_all, read_broke
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_added, topic_change
-from controller.model.alike import decide_all
+from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_all, describe_deletions
@@ -58,7 +58,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
     empty = yield from storage.admit(context, brokers)
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
-    yield from strays.pursue(context, context.brokers)
+    yield from strays.pursue(context)
     yield from _start_replicas(context, empty)
     dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
     yield from leadership.replace_offline(context, context.partitions_on(dead), dead)

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from controller.handlers import configs
 from controller.model import choosing, elections
-from controller.model.alike import decide_all
 from controller.model.batches import LeadershipSteps
+from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.facts import LeadershipsWritten, PartitionsMoved
 from controller.model.rounds import (

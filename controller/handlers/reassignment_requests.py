@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Final
 
 from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
-from controller.model.alike import decide_all
+from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.faults import move_fault, outgrown
 from controller.model.reassignment import UNIDENTIFIED

@@ -29,8 +29,8 @@ from controller.handlers import reassignment_entries, reassignment_znodes, stray
 from controller.handlers.leadership import initialise, read_again, refresh, write_choices
 from controller.handlers.topics import refresh_topics
 from controller.model import choosing, elections
-from controller.model.alike import decide_all
 from controller.model.assignments import AssignmentSteps, Change, Changes, TopicWrite
+from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import TopicWritten

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from controller.model.alike import singular
+from controller.model.choosing import singular
 from controller.model.context import ControllerContext
 from controller.model.state_machines import ReplicaPhase
 from transport.messages import PartitionState

@@ -37,7 +37,7 @@ def a_bulk_election_ignores_an_offline_directory(patch: pytest.MonkeyPatch) -> N
     """Decide about a partition with a replica in a failed directory as about those that are alike otherwise."""
     edit(
         patch,
-        "controller.model.alike:singular",
+        "controller.model.choosing:singular",
         ("chain(context.on_offline_dirs, context.waiting", "chain(context.waiting"),
     )
 
