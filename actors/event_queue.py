@@ -79,10 +79,16 @@ class EventQueue(Generic[E]):
         *,
         observer: EventObserver[E] | None = None,
         capacity: int | None = None,
+        joins: Callable[[E, E], bool] | None = None,
     ) -> None:
-        """Queue at most `capacity` events; None means no limit (see `Mailbox`)."""
+        """Queue at most `capacity` events; None means no limit (see `Mailbox`).
+
+        `joins` lets an event take in the one that comes right after it, or returns False. What an event has taken in is
+        processed with it as one event, and preempted by its `preempt`.
+        """
         self._process = process
         self._observer = observer
+        self._joins = joins
         self._mailbox: Mailbox[_Queued[E]] = Mailbox(capacity)
         self._entry = TrioEntry()
         self._running: trio.CancelScope | None = None
@@ -161,6 +167,9 @@ class EventQueue(Generic[E]):
     async def _process_one(self, queued: _Queued[E]) -> None:
         event, began = queued.event, trio.current_time()
         is_processed = False
+        if self._joins is not None:
+            takes_in = partial(self._joins, event)
+            self._mailbox.take_while(lambda following: takes_in(following.event))
         try:
             if self._observer is not None:
                 self._observer.started(event, began - queued.since)

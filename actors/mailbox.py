@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -84,6 +84,11 @@ class Mailbox(Generic[T]):
         waiting[_Unkeyed() if key is None else key] = item
         self._receivers.unpark()
         return True
+
+    def take_while(self, fits: Callable[[T], bool]) -> None:
+        """Remove the items that come next as long as they fit; those put in for `later` do not come next."""
+        while self._waiting and fits(next(iter(self._waiting.values()))):
+            self._waiting.popitem(last=False)
 
     def withdraw(self, key: Hashable) -> list[T]:
         """Remove and return the item with a key, as a list of one or none."""

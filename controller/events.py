@@ -8,7 +8,7 @@ it is being processed, because it is then unknown how much of it was done.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import trio
 from attrs import define, field, frozen
@@ -16,10 +16,13 @@ from attrs import define, field, frozen
 from controller.gathered import CaughtUp, MoreTopics, Outcomes
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.releases import Release
-from transport.messages import PartitionState, Request, StopReplicaPartition
+from transport.messages import AlterPartitionRequest, PartitionState, Request, StopReplicaPartition
 from transport.metadata import LeaderAndIsr, Stray, TopicPartition
 
 R = TypeVar("R")
+
+DECIDED_TOGETHER: Final = 1000
+"""The most partitions of the proposals that leaders make in one event: so many moves begin in one, too."""
 
 
 def not_controller() -> ApiError:
@@ -324,7 +327,7 @@ class RequestEvent(ControllerEvent):
     """A request that needs the active controller, and its reply."""
 
     request: Request[object]
-    reply: Reply[object] = field(factory=Reply)
+    reply: Reply[object] = field(factory=Reply, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -341,6 +344,62 @@ class RequestEvent(ControllerEvent):
         """The request: a fault counts against equal requests as well."""
         return self.request
 
+    @property
+    def asked(self) -> object:
+        """What the handler of the request takes."""
+        return self.request
+
+    def answer(self, answer: object) -> None:
+        """Set the answer, unless there is one already."""
+        self.reply.set(answer)
+
     def preempt(self) -> None:
         """Answer that this is not the controller."""
-        self.reply.set(not_controller())
+        self.answer(not_controller())
+
+
+@frozen(eq=False)
+class ProposalsEvent(RequestEvent):
+    """A leader's request for other ISRs, and those of `others` that came right after it, about other partitions.
+
+    They are decided together, and each has its own answer.
+    """
+
+    request: AlterPartitionRequest
+    others: list[ProposalsEvent] = field(factory=list, init=False)
+    _tps: set[TopicPartition] = field(init=False)
+
+    @_tps.default
+    def _tps_of_first(self) -> set[TopicPartition]:
+        return {item.tp for item in self.request.partitions}
+
+    def take_in(self, later: ProposalsEvent) -> bool:
+        """Let a later request join; return whether it is about other partitions, and not too many."""
+        added = {item.tp for item in later.request.partitions}
+        if len(self._tps) + len(added) > DECIDED_TOGETHER or not self._tps.isdisjoint(added):
+            return False
+        self._tps.update(added)
+        self.others.append(later)
+        return True
+
+    @property
+    def subject(self) -> Hashable | None:
+        """The request, if no other has joined it."""
+        return None if self.others else self.request
+
+    @property
+    def asked(self) -> list[AlterPartitionRequest]:
+        """All requests."""
+        return [self.request, *(other.request for other in self.others)]
+
+    def answer(self, answer: object) -> None:
+        """Set the answers, one for each request or one for all."""
+        replies = [self.reply, *(other.reply for other in self.others)]
+        answers = answer if isinstance(answer, list) else [answer] * len(replies)
+        for reply, own in zip(replies, answers, strict=True):
+            reply.set(own)
+
+
+def event_of(request: Request[object]) -> RequestEvent:
+    """Return the event of a request."""
+    return ProposalsEvent(request) if isinstance(request, AlterPartitionRequest) else RequestEvent(request)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 
 from msgspec.structs import replace
 
@@ -17,13 +18,33 @@ from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterP
 from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
 
-def alter_partition(context: ControllerContext, request: AlterPartitionRequest) -> Rounds[AlterPartitionResponse]:
-    """Answer a leader. Raises ApiError(STALE_BROKER_EPOCH) unless the broker is live under exactly this epoch."""
-    broker = context.brokers.get(request.broker_id)
-    if broker is None or broker.epoch != request.broker_epoch:
-        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
-    before = leader_epochs.states_before(context, request)
-    verdicts = {item.tp: _judge(context, request, item) for item in request.partitions}
+def alter_partitions(
+    context: ControllerContext, requests: Sequence[AlterPartitionRequest]
+) -> Rounds[list[AlterPartitionResponse | ApiError]]:
+    """Answer leaders, whose requests are about different partitions.
+
+    The answer is STALE_BROKER_EPOCH unless the broker is live under exactly the request's epoch.
+    """
+    are_live = [context.is_registered(request.broker_id, request.broker_epoch) for request in requests]
+    live = list(compress(requests, are_live))
+    before = [leader_epochs.states_before(context, request) for request in live]
+    verdicts = {item.tp: _judge(context, request, item) for request in live for item in request.partitions}
+    errors = yield from _write(context, verdicts)
+    yield from change("refused", [step for request in live for step in _news(context, request, errors)])
+    answers = [
+        _response(context, request, errors) if is_live else _stale(request)
+        for request, is_live in zip(requests, are_live, strict=True)
+    ]
+    for request, states in zip(live, before, strict=True):
+        own = {item.tp: errors[item.tp] for item in request.partitions if item.tp in errors}
+        yield from leader_epochs.thaw(context, request.broker_id, states, own)
+    return answers
+
+
+def _write(
+    context: ControllerContext, verdicts: Mapping[TopicPartition, LeaderAndIsr | ErrorCode]
+) -> Rounds[dict[TopicPartition, ErrorCode]]:
+    """Write the leaderships that were granted; return the errors of all other partitions."""
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
     choices = [Choice(new.leader, new.isr) for new in wanted.values()]
     outcome = yield from attempt("ISR", LeadershipSteps(context, tuple(wanted), list(wanted.values()), choices))
@@ -32,29 +53,27 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     # Others changed these partitions in the store: the leader learns the new state below, and asks again.
     errors = dict.fromkeys(stale, ErrorCode.INVALID_UPDATE_VERSION)
     errors |= {tp: ErrorCode.OPERATION_NOT_ATTEMPTED for step in outcome.rejected for tp in step.subjects}
-    errors |= {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
-    yield from change("refused", [_news(context, request.broker_id, tp) for tp in _refused(context, errors)])
-    response = _response(context, verdicts, errors)
-    yield from leader_epochs.thaw(context, request.broker_id, before, errors)
-    return response
+    return errors | {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
 
 
-def _refused(context: ControllerContext, errors: Mapping[TopicPartition, ErrorCode]) -> list[TopicPartition]:
-    return [tp for tp, error in errors.items() if error is not ErrorCode.NONE and tp in context.leadership]
+def _stale(request: AlterPartitionRequest) -> ApiError:
+    return ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
 
 
-def _news(context: ControllerContext, broker_id: int, tp: TopicPartition) -> Step:
-    """Return the step that sends a leader the state in effect, which it awaits after a refusal and may have missed."""
-    return Step((tp,), publications=(TellMetadata((broker_id,), (context.describe(tp),)),))
+def _news(
+    context: ControllerContext, request: AlterPartitionRequest, errors: Mapping[TopicPartition, ErrorCode]
+) -> Iterator[Step]:
+    """Yield the steps that send a leader the states in effect, which it awaits after refusals and may have missed."""
+    for tp in dict.fromkeys(item.tp for item in request.partitions):
+        if errors.get(tp, ErrorCode.NONE) is not ErrorCode.NONE and tp in context.leadership:
+            yield Step((tp,), publications=(TellMetadata((request.broker_id,), (context.describe(tp),)),))
 
 
 def _response(
-    context: ControllerContext,
-    tps: Sequence[TopicPartition] | Mapping[TopicPartition, object],
-    errors: Mapping[TopicPartition, ErrorCode],
+    context: ControllerContext, request: AlterPartitionRequest, errors: Mapping[TopicPartition, ErrorCode]
 ) -> AlterPartitionResponse:
     results = []
-    for tp in tps:
+    for tp in dict.fromkeys(item.tp for item in request.partitions):
         error = errors.get(tp, ErrorCode.NONE)
         if error is not ErrorCode.NONE:
             results.append(AlterPartitionResult(*tp, error))

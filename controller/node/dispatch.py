@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import trio
@@ -144,7 +145,9 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
 
 REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     # --- requests of brokers ---
-    messages.AlterPartitionRequest: lambda context, request, _host: alter_partition.alter_partition(context, request),
+    messages.AlterPartitionRequest: lambda context, requests, _host: alter_partition.alter_partitions(
+        context, requests
+    ),
     messages.AllocateProducerIdsRequest: _taking(producer_ids.allocate_producer_ids, "broker_id", "broker_epoch"),
     messages.ControlledShutdownRequest: _taking(controlled_shutdown.controlled_shutdown, "broker_id", "broker_epoch"),
     # --- changes by administrators ---
@@ -173,7 +176,7 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     messages.ListReassignmentsRequest: _reading(reassignment_views.list_reassignments, "partitions"),
     messages.MetadataRequest: _reading(metadata.describe_topics, "topics"),
 }
-"""The requests that are answered through the event queue."""
+"""The requests that are answered through the event queue; each handler takes what its event has been `asked`."""
 
 
 OF_KAFKAS_CLIENTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
@@ -193,7 +196,7 @@ def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: 
     handler = REQUESTS.get(type(event.request)) or OF_KAFKAS_CLIENTS.get(type(event.request))
     if handler is None:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "no controller answers this api")
-    return handler(context, event.request, host)
+    return handler(context, event.asked, host)
 
 
 def follow_ups(
@@ -202,8 +205,9 @@ def follow_ups(
     """Return the events to queue after `event` has been processed with a result, when others have had their turn."""
     due: list[events.ControllerEvent] = [events.RolloutsDue()] if context.rollouts.is_stirred else []
     match event:
-        case events.RequestEvent(request=messages.AlterPartitionRequest(partitions=items)):
+        case events.ProposalsEvent():
             # A granted ISR may be the one that a move was waiting for.
+            items = chain.from_iterable([request.partitions for request in event.asked])
             ready = [item.tp for item in items if reassignments.may_finish(context, item.tp)]
             caught_up.add(ready)
             return [events.PartitionReassignmentIsrChange(caught_up), *due] if ready else due

@@ -83,7 +83,7 @@ def refuse(event: ControllerEvent) -> None:
     log.warning("not processed: it made the controller fail repeatedly", during=event.name)
     if isinstance(event, RequestEvent):
         text = "this request made the controller fail repeatedly and is set aside: see the controller's log"
-        event.reply.set(ApiError(ErrorCode.INVALID_REQUEST, text))
+        event.answer(ApiError(ErrorCode.INVALID_REQUEST, text))
     event.preempt()
 
 

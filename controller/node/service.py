@@ -38,7 +38,7 @@ from controller.node.rollout_outlook import RolloutOutlook
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
 from controller.node.store_changes import StoreChanges
-from controller.node.waiting_requests import WaitingRequests
+from controller.node.waiting_requests import WaitingRequests, join
 from controller.node.watches import LOOKS
 from controller.observation.commit_trace import CommitTrace
 from controller.observation.decisions import Decisions
@@ -112,7 +112,7 @@ class ControllerService:
         self.decisions = Decisions(self.host.now_ms)
         self._event_log = EventLog(self.decisions)
         self._instruments = Instruments((self._event_log, self.instrument))
-        self._queue = EventQueue(self._process, observer=self._instruments)
+        self._queue = EventQueue(self._process, observer=self._instruments, joins=partial(join, self._quarantine))
         sources = WaitingRequests(self._queue), self._quarantine, lambda: self._office
         self._answers = Answers(self.config, self.host, self.trace, *sources)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
@@ -272,18 +272,17 @@ class ControllerService:
             self._queue.tell(event)
 
     async def _handle(self, office: Office, event: ControllerEvent) -> None:
-        reply = event.reply if isinstance(event, RequestEvent) else None
         try:
             rounds = dispatch.rounds_for(office.context, event, self.host)
             result = await office.runner.run(event.name, rounds, self._event_log.event_id)
         except ApiError as refusal:
             result = refusal
         except BaseException:
-            if reply is not None:
-                reply.set(cut_off())
+            if isinstance(event, RequestEvent):
+                event.answer(cut_off())
             raise
-        if reply is not None:
-            reply.set(result)
+        if isinstance(event, RequestEvent):
+            event.answer(result)
         if isinstance(result, Moves):
             office.progress.follow(result)
             self._outlook.hear(office.context, office.progress)

@@ -11,8 +11,9 @@ import trio
 from attrs import define, field
 
 from actors import EventQueue
-from controller.events import ControllerEvent, RequestEvent, TopicChange, not_controller
+from controller.events import ControllerEvent, ProposalsEvent, RequestEvent, TopicChange, event_of, not_controller
 from controller.node import admission
+from controller.node.quarantine import Quarantine
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
 
@@ -31,6 +32,14 @@ PATIENCE_SECONDS: Final = 0.1
 
 Early = Callable[[Request[object]], Awaitable[object | None]]
 """Answers a request before its turn; returns None if that is not possible now."""
+
+
+def join(quarantine: Quarantine, event: ControllerEvent, later: ControllerEvent) -> bool:
+    """Let proposals of leaders be decided with those before them, but one by one where a fault is to show its cause."""
+    if not (isinstance(event, ProposalsEvent) and isinstance(later, ProposalsEvent)):
+        return False
+    is_wary = quarantine.is_wary(trio.current_time()) or event.subject in quarantine or later.subject in quarantine
+    return not is_wary and event.take_in(later)
 
 
 @define
@@ -53,7 +62,7 @@ class WaitingRequests:
         Raises ApiError: retriable if too many wait or the queue moves too slowly, INVALID_REQUEST for a waiting time
         out of range.
         """
-        seconds, event = admission.patience(request), RequestEvent(request)
+        seconds, event = admission.patience(request), event_of(request)
         with self._counted(request):
             if not self._queue.tell(event, later=not isinstance(request, admission.OF_BROKERS)):
                 raise not_controller()

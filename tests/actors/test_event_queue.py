@@ -107,6 +107,25 @@ async def test_a_withdrawn_event_is_preempted_unless_its_turn_has_come() -> None
 
 
 @pytest.mark.requirement("E1")
+async def test_events_that_come_next_join_as_long_as_they_may() -> None:
+    joined: list[tuple[str, str]] = []
+
+    def joins(event: Note, later: Note) -> bool:
+        may_join = later.name.startswith(event.name)
+        joined.extend([(event.name, later.name)] if may_join else [])
+        return may_join
+
+    recorder = EventRecorder()
+    queue: EventQueue[Note] = EventQueue(process, observer=recorder, joins=joins)
+    queue.tell(Note("a patient one"), later=True)
+    for name in ("a", "a1", "a2", "b", "a3"):
+        queue.tell(Note(name))
+    await drain(queue)
+    assert joined == [("a", "a1"), ("a", "a2")]
+    assert [name for what, name, _ in recorder.seen if what == "started"] == ["a", "b", "a3", "a patient one"]
+
+
+@pytest.mark.requirement("E1")
 async def test_queue_and_processing_time_are_counted_by_event_name() -> None:
     queue: EventQueue[Note] = EventQueue(process)
     for name, seconds in (("a", 3.0), ("b", 1.0), ("a", 2.0)):

@@ -14,7 +14,7 @@ import pytest
 from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
-from controller.events import BrokerChange, ControllerEvent, RequestEvent, RoomSeen
+from controller.events import BrokerChange, ControllerEvent, RoomSeen, event_of
 from controller.gathered import CaughtUp
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
@@ -219,7 +219,9 @@ class Bench:
 
     async def ask(self, request: Request[R], answer: type[R]) -> R:
         """Let the controller answer a request of any api."""
-        result = await self.handle(RequestEvent(request))
+        event = event_of(request)
+        event.answer(await self.handle(event))
+        result = await event.reply.wait()
         assert isinstance(result, answer)
         return result
 

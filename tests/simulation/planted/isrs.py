@@ -29,7 +29,7 @@ def a_refused_isr_is_not_read_again(patch: pytest.MonkeyPatch) -> None:
     """Keep the known state of a partition that others have changed in the store."""
     edit(
         patch,
-        "controller.handlers.alter_partition:alter_partition",
+        "controller.handlers.alter_partition:_write",
         ("    yield from refresh(context, stale)\n", ""),
     )
 
