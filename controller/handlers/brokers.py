@@ -11,7 +11,7 @@ from attrs import evolve
 from controller.handlers import deletion, kafka_brokers, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
-from controller.model.descriptions import describe_all, describe_deletions
+from controller.model.descriptions import describe_deletions, describe_led
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
@@ -121,7 +121,7 @@ def brokers_started(
         return
     ids = tuple(broker.id for broker in brokers)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
-    states = dict(zip(context.leadership, _describe_led(context), strict=True))
+    states = dict(zip(context.leadership, describe_led(context), strict=True))
     here = context.partitions_on(ids)
     back = tuple(states[tp] for tp in here if tp in states)
     # The others were told that these replicas are offline, and a replica may stay outside the ISR for long.
@@ -137,10 +137,6 @@ def brokers_started(
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)
     yield from deletion.resume(context, ids)
-
-
-def _describe_led(context: ControllerContext) -> list[PartitionState]:
-    return describe_all(context, context.leadership, context.leadership.values())
 
 
 def _online(context: ControllerContext, ids: Sequence[int]) -> Iterator[ReplicasMoved]:
@@ -169,7 +165,7 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
     if not context.is_registered(broker_id, broker_epoch):
         return
     log.info("sending a broker its orders again", broker=broker_id)
-    states = _describe_led(context)
+    states = describe_led(context)
     everything = yield from _everything(context, (broker_id,), states)
     yield from change("metadata", [Step(publications=(everything,))])
     if context.config.kafka:

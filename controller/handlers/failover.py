@@ -27,7 +27,7 @@ from controller.handlers.topics import load_topics, refresh_topics, start_added,
 from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
-from controller.model.descriptions import describe_all, describe_deletions
+from controller.model.descriptions import describe_deletions, describe_led
 from controller.model.facts import BrokerRegistered, PartitionsFound
 from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, lists, read, read_ahead
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
@@ -139,7 +139,7 @@ def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> R
 
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
     """Send every live broker its replicas, as new to those that are `empty`."""
-    states = describe_all(context, context.leadership, context.leadership.values())
+    states = describe_led(context)
     told = orders_of_all(context, states, context.brokers, empty)
     yield from change("resend", [Step(tuple(context.leadership), publications=tuple(told))])
     # The last controller's messages about deleted topics may not have reached every broker.

@@ -13,7 +13,7 @@ from controller.handlers import leadership, notifications, reassignments
 from controller.handlers.brokers import orders_of_all
 from controller.handlers.metadata import publish
 from controller.model.context import ControllerContext
-from controller.model.descriptions import describe_all
+from controller.model.descriptions import describe_led
 from controller.model.facts import Fact, LogDirOffline, LogDirOnline, ReplicasMoved
 from controller.model.rounds import Rounds, Step, change
 from controller.model.state_machines import ReplicaPhase
@@ -30,11 +30,10 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
     ids = [broker_id for broker_id in sorted(set(brokers)) if broker_id in context.brokers]
     for broker_id in ids:
         log.error("a broker lost a log directory: asking which replicas it can use", broker=broker_id)
-    led = [tp for tp in context.partitions_on(ids) if tp in context.leadership]
-    states = describe_all(context, led, [context.leadership[tp] for tp in led])
+    states = describe_led(context, context.partitions_on(ids))
     # A replica without data so far may start in another directory.
     told = tuple(orders_of_all(context, states, ids, ()))
-    yield from change("resend", [Step(tuple(led), publications=told)] if led else [])
+    yield from change("resend", [Step(tuple([state.tp for state in states]), publications=told)] if told else [])
     yield from notifications.remove(entries)
 
 

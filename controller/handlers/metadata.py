@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
-from controller.model.descriptions import describe_all, describe_deletions
+from controller.model.descriptions import describe_all, describe_deletions, describe_led
 from controller.model.namesakes import that_wait
 from controller.model.notable import Notable, judge_all
 from controller.model.rounds import Rounds, Step, TellMetadata, change, children
@@ -31,8 +31,9 @@ def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]
 
 def publish(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
     """Send every broker the current state of led partitions."""
-    told = [(tp, TellMetadata(None, (context.describe(tp),))) for tp in tps]
-    yield from change("metadata", [Step((tp,), publications=(news,)) for tp, news in told])
+    states = tuple(describe_led(context, tps))
+    subjects = tuple([state.tp for state in states])
+    yield from change("metadata", [Step(subjects, publications=(TellMetadata(None, states),))] if states else [])
 
 
 def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:

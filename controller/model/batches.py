@@ -12,7 +12,7 @@ from operator import not_
 from typing import TypeVar, overload
 
 from controller.model.context import ControllerContext
-from controller.model.descriptions import describe_all
+from controller.model.descriptions import describe_all, describe_led
 from controller.model.elections import Choice
 from controller.model.facts import Fact, LeadershipsWritten, PartitionsMoved, ReplicasMoved, TopicWritten
 from controller.model.rounds import Publication, Step, TellLeaderAndIsr, TellMetadata, TellStopReplica
@@ -80,9 +80,7 @@ class Batch(Sequence[Step]):
 
     def states(self) -> list[PartitionState]:
         """Return the states of the subjects that have leadership, once the steps have been applied."""
-        leadership = self._context.leadership
-        led = [tp for tp in self.subjects if tp in leadership]
-        return describe_all(self._context, led, map(leadership.__getitem__, led))
+        return describe_led(self._context, self.subjects)
 
 
 def batch_of(context: ControllerContext, steps: Sequence[Step]) -> Batch:

@@ -37,6 +37,13 @@ def describe_all(
     return states
 
 
+def describe_led(context: ControllerContext, tps: Iterable[TopicPartition] | None = None) -> list[PartitionState]:
+    """Return the states of all partitions that have leadership, or of those among `tps`, as published."""
+    leadership = context.leadership
+    led = leadership if tps is None else [tp for tp in tps if tp in leadership]
+    return describe_all(context, led, map(leadership.__getitem__, led))
+
+
 def describe_deletions(context: ControllerContext, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:
     """Return the states of partitions of topics being deleted, of all or of those named: without a leader.
 
