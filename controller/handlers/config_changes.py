@@ -18,7 +18,7 @@ from controller.handlers.configs import config_path, read_min_isrs, resource_fau
 from controller.model.context import ControllerContext
 from controller.model.facts import ConfigChangesSeen
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, attempt, change, children, existing, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt_each, change, children, existing, read, until_none_is_left
 from controller.model.state_machines import PartitionPhase
 from transport.dynamic_configs import (
     ALL_REPLICAS,
@@ -247,14 +247,13 @@ def write_settings(
                 steps[path] = step
             else:
                 faults[path] = step
-        outcome = yield from attempt(name, list(steps.values()))
-        faults.update((path, _UNWRITABLE) for path, step in steps.items() if step in outcome.rejected)
-        refused = [path for path, step in steps.items() if step in outcome.refused]
+        stale, rejected = yield from attempt_each(name, steps)
+        faults.update(dict.fromkeys(rejected, _UNWRITABLE))
         # The context may not know yet that a topic is gone.
-        topics = {path: topic for path in refused if (topic := _topic_at(path))}
+        topics = {path: topic for path in stale if (topic := _topic_at(path))}
         there = yield from existing(paths.topic, topics.values())
         faults.update((path, unknown_topic(topic)) for path, topic in topics.items() if topic not in there)
-        return [path for path in refused if path not in faults]
+        return [path for path in stale if path not in faults]
 
     yield from until_none_is_left(name, alterations, write)
     return faults

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, attempt, change, children, existing
+from controller.model.rounds import Rounds, Step, attempt_each, change, children, existing
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
@@ -22,9 +22,9 @@ def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[De
     wanted = [name for name, error in errors.items() if error is None and name not in context.deletions]
     # A refused step means that the marker exists already, which is as good.
     steps = {name: Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted}
-    rejected = (yield from attempt("mark", list(steps.values()))).rejected
+    _, rejected = yield from attempt_each("mark", steps)
     text = "the marker of its deletion cannot be written: see the controller's log"
-    errors |= {n: TopicError(n, ErrorCode.OPERATION_NOT_ATTEMPTED, text) for n in wanted if steps[n] in rejected}
+    errors |= {name: TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, text) for name in rejected}
     return DeleteTopicsResponse(tuple(error or TopicError(name) for name, error in errors.items()))
 
 

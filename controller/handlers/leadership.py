@@ -25,6 +25,7 @@ from controller.model.rounds import (
     TellLeaderAndIsr,
     TellMetadata,
     attempt,
+    attempt_each,
     change,
     existing,
     read,
@@ -165,9 +166,8 @@ def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], froze
     """Create missing parents of partitions; return the topics that got one, and those whose creation is rejected."""
     found = yield from existing(paths.topic_partitions, topics)
     steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in topics if name not in found}
-    outcome = yield from attempt("parents", list(steps.values()))
-    closed = frozenset(name for name, step in steps.items() if step in outcome.rejected)
-    return frozenset(name for name, step in steps.items() if step not in outcome.refused) - closed, closed
+    stale, closed = yield from attempt_each("parents", steps)
+    return frozenset(steps).difference(stale, closed), frozenset(closed)
 
 
 def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:

@@ -35,6 +35,7 @@ from controller.model.rounds import (
     TellLeaderAndIsr,
     TellMetadata,
     TellStopReplica,
+    attempt_each,
     change,
     children,
     existing,
@@ -111,14 +112,14 @@ def judge_older(context: ControllerContext) -> Rounds[None]:
     def judge(pending: list[Stray]) -> Rounds[list[Stray]]:
         older = yield from _older(pending)
         uncertain = yield from _set_aside(context, older)
-        steps = []
+        steps = {}
         for stray in older:
             is_assigned = stray.broker_id in context.assignment(stray.tp).replicas
-            steps.append(_drop(stray) if is_assigned or stray.topic in uncertain else _renew(stray))
-        refused = yield from change("strays", steps)
-        if refused:
+            steps[stray] = _drop(stray) if is_assigned or stray.topic in uncertain else _renew(stray)
+        stale, _ = yield from attempt_each("strays", steps)
+        if stale:
             yield from load(context)
-        return [stray for stray, step in zip(older, steps, strict=True) if step in refused and stray in context.strays]
+        return [stray for stray in stale if stray in context.strays]
 
     if context.config.kafka:
         yield from until_none_is_left("strays", list(context.strays), judge)

@@ -13,7 +13,7 @@ from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
 from controller.model.faults import unknown_topic
 from controller.model.placement import Start, Unplaceable, next_start, place_replicas
-from controller.model.rounds import Rounds, Step, attempt, existing, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt_each, existing, until_none_is_left
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.messages import (
     CreatePartitionsRequest,
@@ -61,9 +61,9 @@ def create_topics(
     if not request.validate_only:
         configs = yield from new_topic_writes({each.name: each.configs for each in topics if each.name in creations})
         steps = {name: Step(writes=(configs[name], create)) for name, create in creations.items()}
-        outcome = yield from attempt("topics", list(steps.values()))
-        faults.update((name, _exists(name)) for name, step in steps.items() if step in outcome.refused)
-        faults.update((name, _unwritable(name)) for name, step in steps.items() if step in outcome.rejected)
+        stale, rejected = yield from attempt_each("topics", steps)
+        faults.update((name, _exists(name)) for name in stale)
+        faults.update((name, _unwritable(name)) for name in rejected)
     return CreateTopicsResponse(tuple(TopicError(topic.name, *faults.get(topic.name, ())) for topic in topics))
 
 
@@ -205,12 +205,12 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
                 faults[topic.name] = refusal.code, refusal.message
         if request.validate_only:
             return []
-        outcome = yield from attempt("grow", list(steps.values()))
-        missed = (*outcome.refused, *outcome.rejected)
-        faults.update((name, _unwritable(name)) for name, step in steps.items() if step in outcome.rejected)
-        grown = [tp for step in steps.values() if step not in missed for tp in step.subjects]
-        yield from start_partitions(context, grown)
-        left = [topic for topic in pending if steps.get(topic.name) in outcome.refused]
+        stale, rejected = yield from attempt_each("grow", steps)
+        faults.update((name, _unwritable(name)) for name in rejected)
+        missed = {*stale, *rejected}
+        grown = [step for name, step in steps.items() if name not in missed]
+        yield from start_partitions(context, [tp for step in grown for tp in step.subjects])
+        left = [topic for topic in pending if topic.name in stale]
         # Refused: the znode changed after we had read it. The request is judged again on the topic as it is now.
         there = yield from refresh_topics(context, [topic.name for topic in left])
         for topic in left:

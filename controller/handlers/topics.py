@@ -17,7 +17,7 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellMetadata,
-    attempt,
+    attempt_each,
     change,
     children,
     existing,
@@ -98,10 +98,11 @@ def refresh_topics(
         }
         steps = {name: step for name, step in taken_over.items() if step is not None}
         yield from forget(context, [name for name in known if name not in found or name in others])
-        refused = yield from change("topics", list(steps.values()))
+        stale, _ = yield from attempt_each("topics", steps)
         yield from read_min_isrs(context, others)
-        there.extend(name for name, step in steps.items() if step not in refused and name not in others)
-        return [name for name, step in steps.items() if step in refused]
+        left_out = {*stale, *others}
+        there.extend(name for name in steps if name not in left_out)
+        return stale
 
     yield from until_none_is_left("topics", names, refresh)
     return there
@@ -196,11 +197,10 @@ def load_topics(
         }
         steps |= {name: Step(facts=(TopicClosed(name),)) for name in closed}
         yield from read_ahead(paths.partition_states(islice(_partitions(placed), ahead)))
-        outcome = yield from attempt("topics", list(steps.values()))
+        stale, closed = yield from attempt_each("topics", steps)
         # A topic without an id cannot be used, and an ACL keeps us from giving it one.
-        closed = [name for name, step in steps.items() if step in outcome.rejected]
         yield from change("topics", [Step(facts=(TopicClosed(name),)) for name in closed])
-        return [name for name, step in steps.items() if step in outcome.refused]
+        return stale
 
     yield from until_none_is_left("topics", names, load)
 

@@ -9,7 +9,7 @@ from`, and decide again on refused steps with `until_none_is_left`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from attrs import frozen
@@ -211,6 +211,13 @@ def attempt(name: str, steps: Sequence[Step], later: Sequence[Decision] = ()) ->
     if not (steps or later):
         return ChangeOutcome()
     return cast("ChangeOutcome", (yield Change(name, steps, later)))
+
+
+def attempt_each(name: str, steps: Mapping[Key, Step]) -> Rounds[tuple[list[Key], list[Key]]]:
+    """Do the same with a step for each key; return the keys of the stale ones, and of those that are set aside."""
+    outcome = yield from attempt(name, list(steps.values()))
+    stale = [key for key, step in steps.items() if step in outcome.refused]
+    return stale, [key for key, step in steps.items() if step in outcome.rejected]
 
 
 def until_none_is_left(

@@ -40,7 +40,7 @@ def a_dead_follower_is_not_listed_as_offline(patch: pytest.MonkeyPatch) -> None:
 def new_storage_is_recorded_before_the_isrs_shrink(patch: pytest.MonkeyPatch) -> None:
     """Record a broker's new storage first, and remove it from the ISRs afterwards."""
     expelled = "yield from _expel(context, lost)"
-    recorded = 'refused = yield from change("storage", list(steps.values()))'
+    recorded = 'stale, _ = yield from attempt_each("storage", steps)'
     edit(
         patch,
         "controller.handlers.storage:admit",
