@@ -143,7 +143,11 @@ def _set_aside(context: ControllerContext, strays: Sequence[Stray]) -> Rounds[fr
 def _drop(stray: Stray) -> Step:
     text = "a replica is no longer deleted: Kafka's controller may have started one of the same name there since"
     log.warning(text, partition=str(stray.tp), broker=stray.broker_id, topic_id=stray.topic_id)
-    return Step(writes=_deletes([stray]), facts=(StrayGone(stray),))
+    return _removal([stray])
+
+
+def _removal(strays: Sequence[Stray]) -> Step:
+    return Step(writes=_deletes(strays), facts=tuple(map(StrayGone, strays)))
 
 
 def _renew(stray: Stray) -> Step:
@@ -193,7 +197,12 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
-    yield from change("deleted", [Step(writes=_deletes([stray]), facts=(StrayGone(stray),)) for stray in gone])
+    size = context.config.request_limits.paths
+    parts = [gone[start : start + size] for start in range(0, len(gone), size)]
+    # A record that is gone already refuses its whole part.
+    refused = yield from change("deleted", [_removal(part) for part in parts])
+    alone = [stray for part in parts if _removal(part) in refused for stray in part] if refused else []
+    yield from change("deleted", [_removal([stray]) for stray in alone])
     yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
 

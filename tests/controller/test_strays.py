@@ -10,6 +10,7 @@ from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
+from controller.model.rounds import Change
 from controller.node import alarms, dispatch
 from tests.controller import deletions
 from tests.controller.conftest import TP, Bench
@@ -19,6 +20,8 @@ from transport.host import Host
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse
 from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER
 from transport.store import paths
+from transport.store.limits import RequestLimits
+from transport.store.protocol import Delete
 
 
 async def shrink(bench: Bench) -> None:
@@ -36,6 +39,28 @@ async def test_removed_replicas_are_strays_until_their_brokers_answer(bench: Ben
     await bench.run(strays.deleted(bench.context, [(replica(2), EPOCH_DURING_DELETE)]))
     assert await deletions.strays(bench) == [replica(3)]
     assert list(bench.context.strays) == [replica(3)]
+
+
+@pytest.mark.requirement("A6")
+async def test_a_record_that_another_process_removed_keeps_no_other(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.store.multi([Delete(paths.stray(replica(2)))])
+    await bench.run(strays.deleted(bench.context, [(replica(n), EPOCH_DURING_DELETE) for n in (2, 3)]))
+    assert await deletions.strays(bench) == []
+    assert replica(3) not in bench.context.strays
+
+
+@pytest.mark.requirement("A6")
+@pytest.mark.parametrize("room", [1, 2])
+async def test_records_are_removed_in_as_few_requests_as_have_room(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(RequestLimits, "paths", room)
+    await shrink(bench)
+    steps = strays.deleted(bench.context, [(replica(n), EPOCH_DURING_DELETE) for n in (2, 3)])
+    removal = next(steps)
+    assert isinstance(removal, Change)
+    assert [len(step.writes) for step in removal.steps] == [room] * (2 // room)
 
 
 @pytest.mark.requirement("A8")
