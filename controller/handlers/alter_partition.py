@@ -30,14 +30,15 @@ def alter_partitions(
     before = [leader_epochs.states_before(context, request) for request in live]
     verdicts = {item.tp: _judge(context, request, item) for request in live for item in request.partitions}
     errors = yield from _write(context, verdicts)
-    yield from change("refused", [step for request in live for step in _news(context, request, errors)])
+    yield from change(
+        "refused", [step for request in live for step in _news(context, request, errors)] if errors else []
+    )
     answers = [
         _response(context, request, errors) if is_live else _stale(request)
         for request, is_live in zip(requests, are_live, strict=True)
     ]
     for request, states in zip(live, before, strict=True):
-        own = {item.tp: errors[item.tp] for item in request.partitions if item.tp in errors}
-        yield from leader_epochs.thaw(context, request.broker_id, states, own)
+        yield from leader_epochs.thaw(context, request.broker_id, states, errors)
     return answers
 
 

@@ -45,7 +45,7 @@ def thaw(
 ) -> Rounds[None]:
     """Raise the epochs of a broker's partitions that wait for that after its proposals.
 
-    `before` has their states before the proposals, none for a broker of ours, and `errors` those of the answers.
+    `before` has their states before the proposals, none for a broker of ours, and `errors` those of all answers.
     Replicas that are not online are not told: their fetches are then refused, and their leader proposes them no more.
     """
 
@@ -54,7 +54,7 @@ def thaw(
 
     if before:
         yield from write_choices(context, "thaw", list(_frozen(context, broker_id, before, errors)), choose)
-        overtaken = _overtaken(context, broker_id, errors)
+        overtaken = _overtaken(context, broker_id, {tp: errors[tp] for tp in before if tp in errors})
         yield from change("overtaken", [Step(facts=tuple(overtaken))] if overtaken else [])
 
 
