@@ -167,10 +167,10 @@ class EventQueue(Generic[E]):
     async def _process_one(self, queued: _Queued[E]) -> None:
         event, began = queued.event, trio.current_time()
         is_processed = False
-        if self._joins is not None:
-            takes_in = partial(self._joins, event)
-            self._mailbox.take_while(lambda following: takes_in(following.event))
         try:
+            if self._joins is not None:
+                takes_in = partial(self._joins, event)
+                self._mailbox.take_while(lambda following: takes_in(following.event))
             if self._observer is not None:
                 self._observer.started(event, began - queued.since)
             with trio.CancelScope() as self._running:

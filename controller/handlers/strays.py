@@ -197,12 +197,13 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
-    size = context.config.request_limits.paths
+    size = context.config.request_limits.operations
     parts = [gone[start : start + size] for start in range(0, len(gone), size)]
     # A record that is gone already refuses its whole part.
     refused = yield from change("deleted", [_removal(part) for part in parts])
     alone = [stray for part in parts if _removal(part) in refused for stray in part] if refused else []
-    yield from change("deleted", [_removal([stray]) for stray in alone])
+    if (yield from change("deleted", [_removal([stray]) for stray in alone])):
+        yield from load(context)
     yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
 

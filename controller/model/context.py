@@ -319,7 +319,7 @@ class ControllerContext:
         if known is not None:
             self.topic_names.pop(known.znode.topic_id or "", None)
             if fact.name not in self.deletions:
-                self._exclude(fact.name)
+                self._exclude(fact.name, known)
             for tp in self._partitions.pop(fact.name, ()):
                 self._phases.rows.pop(tp, None)
                 for broker_id in known.znode.partitions[tp.partition].replicas if self.on_offline_dirs else ():
@@ -329,16 +329,17 @@ class ControllerContext:
 
     def _deletion_started(self, name: str) -> None:
         self.deletions[name] = None
-        self._exclude(name)
+        self._exclude(name, self.topics[name])
 
-    def _exclude(self, name: str) -> None:
+    def _exclude(self, name: str, topic: KnownTopic) -> None:
         """Forget who leads the partitions of a topic, which moves they are in, and who holds them."""
         self.rollouts.stir_topic(name)
         tps = self._partitions.get(name, ())
         for known in (self.leadership, self.reassigning):
             for tp in tps if known else ():
                 known.pop(tp, None)
-        self._held.remove_topic(name)
+        replicas = [assignment.replicas for assignment in topic.znode.partitions.values()]
+        self._held.remove_topic(name, set(chain.from_iterable(replicas)))
 
     def _index(self, name: str, assigned: Mapping[int, ReplicaAssignment]) -> None:
         tps = tuple(TopicPartition.of_topic(name, assigned))

@@ -29,15 +29,13 @@ class HeldPartitions:
     _gone: defaultdict[int, set[TopicPartition]] = field(factory=lambda: defaultdict(set), init=False)
     """The entries that brokers hold no longer, which are taken out of the lists together, later."""
 
-    _gone_topics: set[str] = field(factory=set, init=False)
-    """The topics of which no broker holds a partition any longer; they are taken out likewise."""
+    _gone_topics: defaultdict[int, set[str]] = field(factory=lambda: defaultdict(set), init=False)
+    """The topics of which brokers hold no partition any longer; they are taken out likewise."""
 
     def add(self, broker_id: int, tp: TopicPartition) -> None:
         """Add a partition that the broker does not hold."""
         # It may still be in the list, at a place that is no longer its own.
-        if tp.topic in self._gone_topics:
-            self.compact()
-        elif tp in self._gone[broker_id]:
+        if tp in self._gone[broker_id] or tp.topic in self._gone_topics[broker_id]:
             self._take_out(broker_id)
         self._tps[broker_id].append(tp)
 
@@ -49,9 +47,10 @@ class HeldPartitions:
             for broker_id in brokers:
                 lists[broker_id].append(tp)
 
-    def remove_topic(self, name: str) -> None:
-        """Remove the partitions of a topic from all brokers."""
-        self._gone_topics.add(name)
+    def remove_topic(self, name: str, brokers: Iterable[int]) -> None:
+        """Remove the partitions of a topic from the brokers that hold some."""
+        for broker_id in brokers:
+            self._gone_topics[broker_id].add(name)
 
     def remove(self, broker_id: int, tp: TopicPartition) -> None:
         """Remove a partition that the broker holds."""
@@ -62,8 +61,6 @@ class HeldPartitions:
 
     def on(self, broker_id: int) -> list[TopicPartition]:
         """Return the partitions of a broker; the list may change later."""
-        if self._gone_topics:
-            self.compact()
         self._take_out(broker_id)
         return self._tps[broker_id]
 
@@ -78,12 +75,10 @@ class HeldPartitions:
 
     def compact(self) -> None:
         """Take out what brokers hold no longer."""
-        if gone := self._gone_topics:
-            self._tps.update({id_: [tp for tp in tps if tp.topic not in gone] for id_, tps in self._tps.items()})
-            self._gone_topics = set()
-        for broker_id in list(self._gone):
+        for broker_id in {*self._gone, *self._gone_topics}:
             self._take_out(broker_id)
 
     def _take_out(self, broker_id: int) -> None:
-        if gone := self._gone.pop(broker_id, None):
-            self._tps[broker_id] = [tp for tp in self._tps[broker_id] if tp not in gone]
+        gone, topics = self._gone.pop(broker_id, ()), self._gone_topics.pop(broker_id, ())
+        if gone or topics:
+            self._tps[broker_id] = [tp for tp in self._tps[broker_id] if tp not in gone and tp.topic not in topics]

@@ -176,7 +176,7 @@ def test_a_broker_holds_partitions_in_the_order_in_which_they_came(changes: list
             held.remove(broker_id, tp)
             plain[broker_id].pop(tp, None)
         elif change == "remove topic":
-            held.remove_topic(tp.topic)
+            held.remove_topic(tp.topic, [id_ for id_, tps in plain.items() if any(of.topic == tp.topic for of in tps)])
             plain = {id_: dict.fromkeys(of for of in tps if of.topic != tp.topic) for id_, tps in plain.items()}
         elif tp not in plain[broker_id]:
             held.add(broker_id, tp)
