@@ -16,6 +16,8 @@ from actors.trio_entry import TrioEntry
 class Event(Protocol):
     """Something to process. Each event ends in exactly one of two ways: processed or preempted.
 
+    One that another event took in ends with that event.
+
     An event with a `key` says where to look rather than what is new there. One such event in the queue is enough:
     further events with an equal key merge into it.
     """
@@ -83,8 +85,8 @@ class EventQueue(Generic[E]):
     ) -> None:
         """Queue at most `capacity` events; None means no limit (see `Mailbox`).
 
-        `joins` lets an event take in the one that comes right after it, or returns False. What an event has taken in is
-        processed with it as one event, and preempted by its `preempt`.
+        `joins` lets an event take in the one that comes right after it, or returns False. An event that was taken in is
+        not processed or preempted on its own: it ends with the event that took it in.
         """
         self._process = process
         self._observer = observer

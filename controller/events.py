@@ -346,7 +346,7 @@ class RequestEvent(ControllerEvent):
 
     @property
     def asked(self) -> object:
-        """What the handler of the request takes."""
+        """The argument of the request's handler."""
         return self.request
 
     def answer(self, answer: object) -> None:

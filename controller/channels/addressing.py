@@ -20,12 +20,7 @@ from controller.channels.blocks import (
     key_of_stop,
     state_of,
 )
-from controller.model.rounds import (
-    Publication,
-    TellLeaderAndIsr,
-    TellMetadata,
-    TellStopReplica,
-)
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from transport.messages import LeaderAndIsrPartition, PartitionState, StopReplicaPartition
 from transport.messages.shared import CommonRows, SharedRows
 from transport.metadata import OfPartition

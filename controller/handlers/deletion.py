@@ -56,13 +56,13 @@ RETRY_SECONDS: Final = 10.0
 """The delay before a live broker that failed to delete a replica is sent the order again."""
 
 PER_EVENT: Final = 20
-"""The most requests that the partitions would fill which one event begins to delete, or removes: others wait meanwhile.
+"""The most requests that the partitions of one event would fill, with an operation for each. Other events wait then.
 
-The znodes of a partition, which are removed, are two.
+An event begins to delete so many partitions, or removes their znodes, two for each.
 """
 
 REMOVED_TOGETHER: Final = 2
-"""The same of the topics whose removal is prepared together, while the store writes what was prepared before."""
+"""The same for the topics whose removal is prepared together, while the store writes what was prepared before."""
 
 REMOVED_AT_ONCE: Final = 500
 """The number of znodes below a topic that one multi deletes."""

@@ -198,10 +198,10 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     """
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
     size = context.config.request_limits.operations
-    parts = [gone[start : start + size] for start in range(0, len(gone), size)]
+    parts = [tuple(gone[start : start + size]) for start in range(0, len(gone), size)]
+    stale, _ = yield from attempt_each("deleted", {part: _removal(part) for part in parts})
     # A record that is gone already refuses its whole part.
-    refused = yield from change("deleted", [_removal(part) for part in parts])
-    alone = [stray for part in parts if _removal(part) in refused for stray in part] if refused else []
+    alone = [stray for part in stale for stray in part]
     if (yield from change("deleted", [_removal([stray]) for stray in alone])):
         yield from load(context)
     yield from _start(context, that_waited(context, gone))

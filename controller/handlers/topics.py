@@ -197,9 +197,9 @@ def load_topics(
         }
         steps |= {name: Step(facts=(TopicClosed(name),)) for name in closed}
         yield from read_ahead(paths.partition_states(islice(_partitions(placed), ahead)))
-        stale, closed = yield from attempt_each("topics", steps)
+        stale, rejected = yield from attempt_each("topics", steps)
         # A topic without an id cannot be used, and an ACL keeps us from giving it one.
-        yield from change("topics", [Step(facts=(TopicClosed(name),)) for name in closed])
+        yield from change("topics", [Step(facts=(TopicClosed(name),)) for name in rejected])
         return stale
 
     yield from until_none_is_left("topics", names, load)

@@ -1,4 +1,4 @@
-"""Publications about one partition: what brokers are told, in its smallest parts."""
+"""Orders to brokers about one partition each, and publications made of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.messages.shared import SharedRows
 
 @frozen
 class Order:
-    """What brokers are told of leading or following a partition."""
+    """An order to brokers to lead or follow a partition."""
 
     brokers: tuple[int, ...]
     state: PartitionState
@@ -24,7 +24,7 @@ class Order:
 
 @frozen
 class Stop:
-    """What brokers are told of stopping a replica."""
+    """An order to brokers to stop their replica of a partition."""
 
     brokers: tuple[int, ...]
     partition: StopReplicaPartition
@@ -34,7 +34,7 @@ Single = Order | Stop | TellMetadata
 
 
 def singly(publication: Publication | Single) -> Iterable[Single]:
-    """Return what a publication tells of each partition that is to be led, followed or stopped."""
+    """Divide a publication into one order for each partition. Metadata stay whole."""
     match publication:
         case TellLeaderAndIsr(recipients=recipients, states=states, is_new=is_new):
             return [Order(brokers, state, is_new) for brokers, state in zip(recipients, states, strict=True)]
