@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, children, commit, commit_each, existing, unanswered_rejections
+from controller.model.rounds import Rounds, Step, children, commit_each, existing
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
 from transport.store import paths
-from transport.store.protocol import Create, Delete
+from transport.store.protocol import FORBIDDEN, Create, Delete
 
 log = get_logger(__name__)
 
@@ -41,7 +41,8 @@ def _refusal(context: ControllerContext, name: str) -> TopicError | None:
 def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     """Return the known topics that are marked, and watch for more.
 
-    Markers of topics that do not exist or are newer are removed, and all markers if deletion is disabled.
+    Markers of topics that do not exist or are newer are removed, and all markers if deletion is disabled. A marker that
+    an ACL keeps from being removed deletes no later topic of its name.
     """
     names = yield from children(paths.DELETE_TOPICS, watch=True)
     if not context.config.delete_topic_enable:
@@ -63,18 +64,26 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
 def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
     """Return the topics that were created after their marker.
 
-    Kafka's controller deletes a topic before its marker, and may lose its office in between.
+    Kafka's controller deletes a topic before its marker, and may lose its office in between. A marker that an ACL keeps
+    us from removing outlives its topic as well. The age of a znode that we may not read is not known.
     """
-    if not context.config.kafka or not names:
+    new = [name for name in names if name not in context.deletions]
+    if not new:
         return []
-    markers = yield from existing(paths.delete_topic, names)
-    topics = yield from existing(paths.topic, names)
-    both = [name for name in markers if name in topics]
+    markers = yield from existing(paths.delete_topic, new)
+    topics = yield from existing(paths.topic, new)
+    both = [name for name in markers if name in topics and FORBIDDEN not in (markers[name], topics[name])]
     return [name for name in both if markers[name].stat.czxid < topics[name].stat.czxid]
 
 
 def remove(names: Sequence[str]) -> Rounds[None]:
     """Remove the markers of topics; missing ones are ignored."""
     there = yield from existing(paths.delete_topic, names)
-    deletes = [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there]
-    yield from commit("mark", deletes, on_rejected=unanswered_rejections)
+    deletes = {name: Step(writes=(Delete(paths.delete_topic(name)),)) for name in there}
+    yield from commit_each("mark", deletes, on_rejected=_log_kept)
+
+
+def _log_kept(names: Sequence[str]) -> None:
+    text = "a marker cannot be removed: no topic older than it is deleted because of it, delete its znode"
+    for name in names:
+        log.error(text, topic=name, path=paths.delete_topic(name))

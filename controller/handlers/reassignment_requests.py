@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final
 
 from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
 from controller.model.choosing import decide_all
@@ -24,10 +23,6 @@ from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
 
 log = get_logger(__name__)
-
-_STAYS: Final = (
-    f"stands in {paths.REASSIGN_PARTITIONS}, which is too large to be rewritten: wait until some of the moves are done"
-)
 
 
 def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targets]:
@@ -97,9 +92,9 @@ def requested_by_api(
     faults = {tp: fault for tp, (_, fault) in zip(wanted, verdicts, strict=True) if fault is not None}
     faults |= _outgrown(context, targets)
     targets = {tp: target for tp, target in targets.items() if tp not in faults}
-    for tp in (yield from reassignment_entries.rewrite(context, lambda tp, _: tp in targets)):
-        faults[tp] = ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}"
-        del targets[tp]
+    # An entry that stays would move its partition elsewhere after a failover.
+    faults |= yield from reassignment_entries.withdraw(context, targets)
+    targets = {tp: target for tp, target in targets.items() if tp not in faults}
     new = {tp: target for tp, target in targets.items() if _is_new(context, tp, target)}
     yield from rollout_overrides.take_out(context, new)
     yield from reassignments.begin(context, new)

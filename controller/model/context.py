@@ -44,6 +44,9 @@ class ControllerContext:
     """All registered brokers, shutting down or not."""
 
     shutting_down: dict[int, None] = field(factory=dict)
+    kept_out: frozenset[int] = frozenset()
+    """Registered brokers that are not among `brokers`, because they lost their data and that cannot be written."""
+
     topics: dict[str, KnownTopic] = field(factory=dict)
     topic_names: dict[str, str] = field(factory=dict)
     """The names of topics by id."""
@@ -80,6 +83,9 @@ class ControllerContext:
     strays: dict[Stray, int] = field(factory=dict)
     failed_strays: dict[Stray, None] = field(factory=dict)
     """Strays that their brokers could not delete and have not been told to delete again."""
+
+    ignored_strays: dict[Stray, None] = field(factory=dict)
+    """Replicas that are needed again although an ACL keeps their records in the store: no strays while they are."""
 
     recalled: dict[Replica, None] = field(factory=dict)
     """Replicas that are needed again while an order to delete them may still be in flight."""
@@ -236,6 +242,8 @@ class ControllerContext:
             self.brokers[fact.registration.id] = fact.registration
         elif isinstance(fact, facts.BrokerShuttingDown):
             self.shutting_down[fact.broker_id] = None
+        elif isinstance(fact, facts.BrokersKeptOut):
+            self.kept_out = fact.broker_ids
         else:
             self._forget_replicas_of(fact.broker_id)
             self.kafka.forget(fact.broker_id)
@@ -278,6 +286,9 @@ class ControllerContext:
         match fact:
             case facts.StrayLeft():
                 self.strays[stray] = fact.leader_epoch
+                self.ignored_strays.pop(stray, None)
+            case facts.StrayIgnored():
+                self.ignored_strays[stray] = None
             case facts.StrayFailed():
                 self.failed_strays[stray] = None
             case facts.StrayOrdered():
@@ -286,8 +297,8 @@ class ControllerContext:
                 # If no order is in flight, no answer will come to end the recall.
                 if isinstance(fact, facts.StrayRecalled) and self._may_be_ordered(stray):
                     self.recalled[replica] = None
-                self.strays.pop(stray, None)
-                self.failed_strays.pop(stray, None)
+                for strays in (self.strays, self.failed_strays, self.ignored_strays):
+                    strays.pop(stray, None)
             case facts.DeletionAnswered():
                 self.recalled.pop(replica, None)
 
