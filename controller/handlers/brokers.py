@@ -15,7 +15,7 @@ from controller.model.descriptions import describe_deletions, describe_led
 from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, apply, children, read
-from controller.model.state_machines import ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
 from transport.messages import PartitionState
@@ -33,6 +33,9 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
+    if context.kept_out:
+        # A state that was closed to us may be open by now, and list one of them.
+        yield from leadership.initialise(context, context.in_phase(PartitionPhase.NEW))
     admission = yield from storage.admit(context, [*new, *bounced])
     empty, kept_out = admission.lost, admission.kept_out
     yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.kept_out else [])
