@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
+from controller.model.facts import TopicClosed
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, children, commit_each, existing
+from controller.model.rounds import Rounds, Step, apply, children, commit_each, existing
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
@@ -54,26 +55,32 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     there = yield from existing(paths.topic, unknown)
     for name in there:
         log.warning("a topic is not deleted yet: it was just created, or its znode must be repaired first", topic=name)
-    earlier = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
+    earlier, unclear = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
+    for name in unclear:
+        log.warning("a topic is not deleted yet: an ACL hides whether its marker is older", topic=name)
+    yield from apply("mark", [Step(facts=(TopicClosed(name),)) for name in unclear])
     for name in earlier:
         log.warning("a topic is not deleted: its marker is older, and was that of an earlier topic", topic=name)
     yield from remove([*(name for name in unknown if name not in there), *earlier])
-    return [name for name in names if name in context.topics and name not in earlier]
+    return [name for name in names if name in context.topics and name not in {*earlier, *unclear}]
 
 
-def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Return the topics that were created after their marker.
+def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], list[str]]]:
+    """Return the topics that were created after their marker, and those of which an ACL hides it.
 
     Kafka's controller deletes a topic before its marker, and may lose its office in between. A marker that an ACL keeps
-    us from removing outlives its topic as well. The age of a znode that we may not read is not known.
+    us from removing outlives its topic as well.
     """
     new = [name for name in names if name not in context.deletions]
     if not new:
-        return []
+        return [], []
     markers = yield from existing(paths.delete_topic, new)
     topics = yield from existing(paths.topic, new)
-    both = [name for name in markers if name in topics and FORBIDDEN not in (markers[name], topics[name])]
-    return [name for name in both if markers[name].stat.czxid < topics[name].stat.czxid]
+    both = [name for name in markers if name in topics]
+    unclear = [name for name in both if markers[name] == FORBIDDEN]
+    ages = {name: (markers[name].stat.czxid, topics[name].stat.czxid) for name in both if name not in unclear}
+    # A topic that is closed, and known from before, has no age.
+    return [name for name, (marker, topic) in ages.items() if marker < topic], unclear
 
 
 def remove(names: Sequence[str]) -> Rounds[None]:

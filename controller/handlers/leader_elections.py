@@ -19,7 +19,7 @@ from transport.log import get_logger
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
 from transport.metadata import NEVER_LED, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Delete
+from transport.store.protocol import FORBIDDEN, Delete
 
 log = get_logger(__name__)
 
@@ -61,6 +61,9 @@ def requested_in_store(context: ControllerContext) -> Rounds[None]:
     """
     [znode] = yield from read([paths.PREFERRED_REPLICA_ELECTION], watch=True)
     if znode is None:
+        return
+    if znode == FORBIDDEN:
+        log.error("requested elections wait: an ACL keeps us from reading them", path=paths.PREFERRED_REPLICA_ELECTION)
         return
     try:
         tps = formats.decode_partitions(paths.PREFERRED_REPLICA_ELECTION, znode.data)

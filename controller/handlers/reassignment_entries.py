@@ -75,6 +75,10 @@ def rewrite(context: ControllerContext, is_over: Callable[[TopicPartition, tuple
         [znode] = yield from read(pending)
         if znode is None:
             return []
+        if znode == FORBIDDEN:
+            kept = Kept(_CLOSED, None)
+            log.error("requests to move stay in the store: an ACL keeps us from reading them")
+            return []
         try:
             entries = formats.decode_reassign_partitions(znode.data)
         except formats.UndecodableZnode:
@@ -92,7 +96,7 @@ def rewrite(context: ControllerContext, is_over: Callable[[TopicPartition, tuple
 
         def stay(rejected: Sequence[Step]) -> None:
             nonlocal kept
-            kept = Kept(_CLOSED, None if znode == FORBIDDEN else finished)
+            kept = Kept(_CLOSED, finished)
             text = "finished requests stay in the list, which cannot be written: their partitions are not moved again"
             log.error(text, finished=len(finished), writes=len(rejected))
 

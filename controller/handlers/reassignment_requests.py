@@ -21,6 +21,7 @@ from transport.messages import (
 )
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
+from transport.store.protocol import FORBIDDEN
 
 log = get_logger(__name__)
 
@@ -34,13 +35,18 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     [znode] = yield from read([paths.REASSIGN_PARTITIONS], watch=True)
     if znode is None:
         return {}
+    if znode == FORBIDDEN:
+        log.error("requests to move wait: an ACL keeps us from reading them", path=paths.REASSIGN_PARTITIONS)
+        return {}
     try:
         entries = formats.decode_reassign_partitions(znode.data)
     except formats.UndecodableZnode as error:
         log.error("reassignment requests removed: they cannot be decoded", fault=str(error))
         entries = {}
     yield from leadership.read_again(context, entries)
-    new = {tp: target for tp, target in entries.items() if _is_new(context, tp, target)}
+    # A topic that an ACL hides from us may have the partition: its entry waits.
+    hidden = context.closed_topics.keys() - context.topics.keys()
+    new = {tp: target for tp, target in entries.items() if tp.topic not in hidden and _is_new(context, tp, target)}
     faults = {tp: fault for tp, target in new.items() if (fault := refusal(context, tp, target)) is not None}
     faults |= _outgrown(context, {tp: target for tp, target in new.items() if tp not in faults})
     for tp, (_, text) in faults.items():

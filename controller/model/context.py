@@ -52,7 +52,7 @@ class ControllerContext:
     """The names of topics by id."""
 
     closed_topics: dict[str, None] = field(factory=dict)
-    """Topics whose znode an ACL keeps us from reading or from giving an id. No watch reports when that ends."""
+    """Topics with a znode or marker that an ACL keeps us from reading or writing. No watch reports when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
     """The min.insync.replicas of topics; a topic without an entry has the value of the controller's own setting.

@@ -61,7 +61,7 @@ class TopicWritten:
 
 @frozen
 class TopicClosed:
-    """A topic's znode exists, but an ACL keeps us from reading it or from giving it an id."""
+    """A topic's znode exists, but an ACL keeps us from reading or mending it, or hides its marker."""
 
     name: str
 

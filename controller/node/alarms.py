@@ -62,7 +62,7 @@ def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Al
 
 def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
     match event:
-        case events.TopicChange() | events.PartitionModifications() | events.Reload():
+        case events.TopicChange() | events.TopicDeletion() | events.PartitionModifications() | events.Reload():
             return _look_at_closed_topics(context)
         case events.ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
@@ -96,7 +96,9 @@ def first_alarms(context: ControllerContext) -> list[Alarm]:
 
 def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
     """Return when to retry reading topics closed to us by an ACL: no watch fires when an ACL changes."""
-    return [(CLOSED_SECONDS, events.TopicChange())] if context.closed_topics else []
+    topics = [events.TopicChange()] if context.closed_topics else []
+    markers = [events.TopicDeletion()] if not context.closed_topics.keys().isdisjoint(context.topics) else []
+    return [(CLOSED_SECONDS, event) for event in (*topics, *markers)]
 
 
 def _look_at_closed_records(context: ControllerContext) -> list[Alarm]:
