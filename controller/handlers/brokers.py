@@ -33,12 +33,12 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
-    if context.kept_out:
+    if context.closed.brokers:
         # A state that was closed to us may be open by now, and list one of them.
         yield from leadership.initialise(context, context.in_phase(PartitionPhase.NEW))
     admission = yield from storage.admit(context, [*new, *bounced])
     empty, kept_out = admission.lost, admission.kept_out
-    yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.kept_out else [])
+    yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.closed.brokers else [])
     new = [broker for broker in new if broker.id not in kept_out]
     # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
     # outside an ISR before it has started.

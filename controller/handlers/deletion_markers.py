@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
-from controller.model.facts import TopicClosed
+from controller.model.facts import MarkersKept
 from controller.model.faults import unknown_topic
 from controller.model.rounds import Rounds, Step, apply, children, commit_each, existing
 from transport.errors import ErrorCode
@@ -49,7 +49,7 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     if not context.config.delete_topic_enable:
         for name in names:
             log.warning("a topic is not deleted: delete.topic.enable is false", topic=name)
-        yield from remove(names)
+        yield from _keep(context, (yield from remove(names)))
         return []
     unknown = [name for name in names if name not in context.topics]
     there = yield from existing(paths.topic, unknown)
@@ -58,10 +58,10 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     earlier, unclear = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
     for name in unclear:
         log.warning("a topic is not deleted yet: an ACL hides whether its marker is older", topic=name)
-    yield from apply("mark", [Step(facts=(TopicClosed(name),)) for name in unclear])
     for name in earlier:
         log.warning("a topic is not deleted: its marker is older, and was that of an earlier topic", topic=name)
-    yield from remove([*(name for name in unknown if name not in there), *earlier])
+    kept = yield from remove([*(name for name in unknown if name not in there), *earlier])
+    yield from _keep(context, [*kept, *unclear])
     return [name for name in names if name in context.topics and name not in {*earlier, *unclear}]
 
 
@@ -83,14 +83,19 @@ def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Roun
     return [name for name, (marker, topic) in ages.items() if marker < topic], unclear
 
 
-def remove(names: Sequence[str]) -> Rounds[None]:
-    """Remove the markers of topics; missing ones are ignored."""
+def _keep(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+    """Remember the markers that stay, to try them again: nothing else happens when their ACL changes."""
+    kept = frozenset(names)
+    yield from apply("mark", [Step(facts=(MarkersKept(kept),))] if kept != context.closed.markers else [])
+
+
+def remove(names: Sequence[str]) -> Rounds[list[str]]:
+    """Remove the markers of topics; missing ones are ignored. Return those that an ACL keeps."""
     there = yield from existing(paths.delete_topic, names)
     deletes = {name: Step(writes=(Delete(paths.delete_topic(name)),)) for name in there}
-    yield from commit_each("mark", deletes, on_rejected=_log_kept)
-
-
-def _log_kept(names: Sequence[str]) -> None:
-    text = "a marker cannot be removed: no topic older than it is deleted because of it, delete its znode"
-    for name in names:
+    kept = list[str]()
+    yield from commit_each("mark", deletes, on_rejected=kept.extend)
+    for name in kept:
+        text = "a marker cannot be removed: no topic that is newer is deleted because of it, delete its znode"
         log.error(text, topic=name, path=paths.delete_topic(name))
+    return kept

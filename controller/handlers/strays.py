@@ -68,7 +68,7 @@ def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]
 def _record(context: ControllerContext, stray: Stray) -> Op:
     """Return the operation after which a stray is recorded: it may be still, from an earlier time."""
     path = paths.stray(stray)
-    return Check(path, ANY_VERSION) if stray in context.ignored_strays else Create(path)
+    return Check(path, ANY_VERSION) if stray in context.closed.strays else Create(path)
 
 
 def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
@@ -103,9 +103,9 @@ def take_back_assigned(context: ControllerContext) -> Rounds[None]:
         yield from _ignore([stray for stray in kept if stray in context.strays], StrayRecalled)
         if stale:
             yield from load(context)
-        return [stray for stray in stale if stray in context.strays or stray in context.ignored_strays]
+        return [stray for stray in stale if stray in context.strays or stray in context.closed.strays]
 
-    known = chain(context.strays, context.ignored_strays)
+    known = chain(context.strays, context.closed.strays)
     yield from until_none_is_left("strays", [stray for stray in known if _is_assigned(context, stray)], recall)
 
 
@@ -131,7 +131,7 @@ def load(context: ControllerContext) -> Rounds[None]:
 def load_named(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
     """Take the strays that have these names in the store for all that there are."""
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
-    known = {**context.strays, **context.ignored_strays}
+    known = {**context.strays, **context.closed.strays}
     gone = [StrayGone(stray) for stray in known if stray not in found]
     left = [StrayLeft(stray) for stray in found if stray not in known]
     yield from apply("observed", [Step(facts=(*gone, *left))])

@@ -16,6 +16,7 @@ from attrs import Factory, define, field
 
 from controller.config import ControllerConfig
 from controller.model import facts
+from controller.model.closed import Closed
 from controller.model.facts import Fact, Replica
 from controller.model.held import HeldPartitions, shrink
 from controller.model.kafka_brokers import KafkaBrokers
@@ -44,15 +45,12 @@ class ControllerContext:
     """All registered brokers, shutting down or not."""
 
     shutting_down: dict[int, None] = field(factory=dict)
-    kept_out: frozenset[int] = frozenset()
-    """Registered brokers that are not among `brokers`, because they lost their data and that cannot be written."""
-
     topics: dict[str, KnownTopic] = field(factory=dict)
     topic_names: dict[str, str] = field(factory=dict)
     """The names of topics by id."""
 
     closed_topics: dict[str, None] = field(factory=dict)
-    """Topics with a znode or marker that an ACL keeps us from reading or writing. No watch reports when that ends."""
+    """Topics with a znode that an ACL keeps us from reading or mending. No watch reports when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
     """The min.insync.replicas of topics; a topic without an entry has the value of the controller's own setting.
@@ -84,9 +82,6 @@ class ControllerContext:
     failed_strays: dict[Stray, None] = field(factory=dict)
     """Strays that their brokers could not delete and have not been told to delete again."""
 
-    ignored_strays: dict[Stray, None] = field(factory=dict)
-    """Replicas that are needed again although an ACL keeps their records in the store: no strays while they are."""
-
     recalled: dict[Replica, None] = field(factory=dict)
     """Replicas that are needed again while an order to delete them may still be in flight."""
 
@@ -97,6 +92,7 @@ class ControllerContext:
     """The settings that the controller was started with."""
 
     kafka: KafkaBrokers = field(factory=KafkaBrokers)
+    closed: Closed = field(factory=Closed)
     rollouts: Rollouts = field(factory=Rollouts)
 
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
@@ -243,7 +239,7 @@ class ControllerContext:
         elif isinstance(fact, facts.BrokerShuttingDown):
             self.shutting_down[fact.broker_id] = None
         elif isinstance(fact, facts.BrokersKeptOut):
-            self.kept_out = fact.broker_ids
+            self.closed.brokers = fact.broker_ids
         else:
             self._forget_replicas_of(fact.broker_id)
             self.kafka.forget(fact.broker_id)
@@ -268,6 +264,8 @@ class ControllerContext:
         match fact:
             case RolloutFact() | RolloutsSettled():
                 self.rollouts.take(fact)
+            case facts.MarkersKept():
+                self.closed.markers = fact.names
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
             case facts.ReassignmentIdentified():
@@ -286,9 +284,9 @@ class ControllerContext:
         match fact:
             case facts.StrayLeft():
                 self.strays[stray] = fact.leader_epoch
-                self.ignored_strays.pop(stray, None)
+                self.closed.strays.pop(stray, None)
             case facts.StrayIgnored():
-                self.ignored_strays[stray] = None
+                self.closed.strays[stray] = None
             case facts.StrayFailed():
                 self.failed_strays[stray] = None
             case facts.StrayOrdered():
@@ -297,7 +295,7 @@ class ControllerContext:
                 # If no order is in flight, no answer will come to end the recall.
                 if isinstance(fact, facts.StrayRecalled) and self._may_be_ordered(stray):
                     self.recalled[replica] = None
-                for strays in (self.strays, self.failed_strays, self.ignored_strays):
+                for strays in (self.strays, self.failed_strays, self.closed.strays):
                     strays.pop(stray, None)
             case facts.DeletionAnswered():
                 self.recalled.pop(replica, None)

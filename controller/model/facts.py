@@ -61,7 +61,7 @@ class TopicWritten:
 
 @frozen
 class TopicClosed:
-    """A topic's znode exists, but an ACL keeps us from reading or mending it, or hides its marker."""
+    """A topic's znode exists, but an ACL keeps us from reading or mending it."""
 
     name: str
 
@@ -71,6 +71,13 @@ class TopicGone:
     """A topic's znode is gone."""
 
     name: str
+
+
+@frozen
+class MarkersKept:
+    """The markers of these topics, and of no others, stay below `/admin/delete_topics`, and delete no topic."""
+
+    names: frozenset[str]
 
 
 @frozen
@@ -246,7 +253,15 @@ TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRea
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayIgnored | StrayFailed | StrayOrdered | DeletionAnswered
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
-OtherFact = ConfigChangesSeen | ReassignmentIdentified | LogDirOffline | LogDirOnline | RolloutFact | RolloutsSettled
+OtherFact = (
+    ConfigChangesSeen
+    | MarkersKept
+    | ReassignmentIdentified
+    | LogDirOffline
+    | LogDirOnline
+    | RolloutFact
+    | RolloutsSettled
+)
 Fact = PartitionFact | TopicFact | BrokerFact | StrayFact | KafkaFact | OtherFact
 
 

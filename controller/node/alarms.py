@@ -62,7 +62,7 @@ def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Al
 
 def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
     match event:
-        case events.TopicChange() | events.TopicDeletion() | events.PartitionModifications() | events.Reload():
+        case events.TopicChange() | events.PartitionModifications() | events.Reload():
             return _look_at_closed_topics(context)
         case events.ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
@@ -96,16 +96,16 @@ def first_alarms(context: ControllerContext) -> list[Alarm]:
 
 def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
     """Return when to retry reading topics closed to us by an ACL: no watch fires when an ACL changes."""
-    topics = [events.TopicChange()] if context.closed_topics else []
-    markers = [events.TopicDeletion()] if not context.closed_topics.keys().isdisjoint(context.topics) else []
-    return [(CLOSED_SECONDS, event) for event in (*topics, *markers)]
+    return [(CLOSED_SECONDS, events.TopicChange())] if context.closed_topics else []
 
 
 def _look_at_closed_records(context: ControllerContext) -> list[Alarm]:
     """Return when to try again to write what an ACL keeps from being written."""
-    brokers = [events.BrokerChange()] if context.kept_out else []
-    replicas = [events.StrayDeletion()] if context.ignored_strays else []
-    return [(CLOSED_SECONDS, event) for event in (*brokers, *replicas)]
+    closed = context.closed
+    brokers = [events.BrokerChange()] if closed.brokers else []
+    replicas = [events.StrayDeletion()] if closed.strays else []
+    markers = [events.TopicDeletion()] if closed.markers else []
+    return [(CLOSED_SECONDS, event) for event in (*brokers, *replicas, *markers)]
 
 
 def _look_at_moves(context: ControllerContext) -> list[Alarm]:

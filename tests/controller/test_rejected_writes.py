@@ -161,7 +161,7 @@ async def test_a_replica_that_is_assigned_again_is_not_deleted_though_its_record
     allow(bench, paths.STRAYS)
     await bench.handle(StrayDeletion())
     assert await deletions.strays(bench) == []
-    assert not bench.context.ignored_strays
+    assert not bench.context.closed.strays
     assert deleted_on(bench) == set()
 
 
@@ -277,14 +277,14 @@ async def test_a_broker_without_its_data_waits_until_that_can_be_written(
     await lose_data(bench, path, access)
     for _ in range(2):
         assert 2 not in bench.context.brokers
-        assert bench.context.kept_out == {2}
+        assert bench.context.closed.brokers == {2}
         assert (alarms.CLOSED_SECONDS, BrokerChange()) in alarms.alarms(bench.context, BrokerChange())
         assert (await bench.znode(paths.storage_id(2))).data == formats.encode_storage_id("s")
         await bench.fail_over()
     allow(bench, path)
     await bench.handle(BrokerChange())
     assert 2 in bench.context.brokers
-    assert bench.context.kept_out == frozenset()
+    assert bench.context.closed.brokers == frozenset()
     assert (await bench.znode(paths.storage_id(2))).data == formats.encode_storage_id("another")
     assert (await bench.read_state(TP)).isr == (1,)
 
@@ -296,7 +296,7 @@ async def test_a_broker_without_its_data_waits_while_the_partitions_of_a_topic_a
     await bench.fail_over()
     await bench.kill(2)
     await bench.revive(2, storage_id="another")
-    assert bench.context.kept_out == {2}
+    assert bench.context.closed.brokers == {2}
     allow(bench, paths.topic("hidden"))
     await bench.handle(TopicChange())
     await bench.handle(BrokerChange())
