@@ -41,8 +41,8 @@ READ_AT_ONCE: Final = 10_000
 def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
     """Load everything, send brokers the live brokers and then their replicas, and resume what was in progress."""
     yield from config_changes.watch_changes(context)
-    yield from notifications.clear(paths.LOG_DIR_EVENT_NOTIFICATION)
-    yield from notifications.clear(paths.ISR_CHANGE_NOTIFICATION)
+    yield from notifications.clear(context, paths.LOG_DIR_EVENT_NOTIFICATION)
+    yield from notifications.clear(context, paths.ISR_CHANGE_NOTIFICATION)
     brokers = yield from read_brokers(context)
     yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)

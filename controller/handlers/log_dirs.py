@@ -34,7 +34,7 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
     # A replica without data so far may start in another directory.
     told = tuple(orders_of_all(context, states, ids, ()))
     yield from apply("resend", [Step(tuple([state.tp for state in states]), publications=told)] if told else [])
-    yield from notifications.remove(entries)
+    yield from notifications.remove(context, paths.LOG_DIR_EVENT_NOTIFICATION, entries)
 
 
 def leader_and_isr_answered(

@@ -20,5 +20,8 @@ class Closed:
     strays: dict[Stray, None] = field(factory=dict)
     """Replicas that are needed again although their records stay: no strays while they are."""
 
+    notifications: dict[str, None] = field(factory=dict)
+    """The parents of notifications that have been processed, and stay."""
+
     markers: frozenset[str] = frozenset()
     """Topics with a marker of deletion that is not heeded, and stays."""

@@ -264,6 +264,10 @@ class ControllerContext:
         match fact:
             case RolloutFact() | RolloutsSettled():
                 self.rollouts.take(fact)
+            case facts.NotificationsKept(parent=parent, are_kept=True):
+                self.closed.notifications[parent] = None
+            case facts.NotificationsKept(parent=parent):
+                self.closed.notifications.pop(parent, None)
             case facts.MarkersKept():
                 self.closed.markers = fact.names
             case facts.ConfigChangesSeen():

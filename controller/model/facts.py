@@ -74,6 +74,14 @@ class TopicGone:
 
 
 @frozen
+class NotificationsKept:
+    """Notifications below a path that have been processed stay there, or none of them does."""
+
+    parent: str
+    are_kept: bool
+
+
+@frozen
 class MarkersKept:
     """The markers of these topics, and of no others, stay below `/admin/delete_topics`, and delete no topic."""
 
@@ -256,6 +264,7 @@ KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
 OtherFact = (
     ConfigChangesSeen
     | MarkersKept
+    | NotificationsKept
     | ReassignmentIdentified
     | LogDirOffline
     | LogDirOnline

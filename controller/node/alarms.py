@@ -11,6 +11,7 @@ from attrs import define, field
 from controller import events
 from controller.handlers import deletion, leader_epochs, leader_rebalance, rollout_brakes, strays
 from controller.model.context import ControllerContext
+from transport.store import paths
 
 MOVES_PER_SECOND: Final = 2_000
 """The number of moves checked per second, which keeps the checks to a few percent of the event queue's time."""
@@ -23,6 +24,11 @@ RESEND_SECONDS: Final = 10.0
 
 CLOSED_SECONDS: Final = 60.0
 """The delay before reading topics that are closed to us by an ACL is retried."""
+
+_NOTIFIED: Final[dict[str, events.ControllerEvent]] = {
+    paths.ISR_CHANGE_NOTIFICATION: events.IsrChangeNotification(),
+    paths.LOG_DIR_EVENT_NOTIFICATION: events.LogDirEventNotification(),
+}
 
 Alarm = tuple[float, events.ControllerEvent]
 """A delay in seconds, and the event to queue after it."""
@@ -105,7 +111,8 @@ def _look_at_closed_records(context: ControllerContext) -> list[Alarm]:
     brokers = [events.BrokerChange()] if closed.brokers else []
     replicas = [events.StrayDeletion()] if closed.strays else []
     markers = [events.TopicDeletion()] if closed.markers else []
-    return [(CLOSED_SECONDS, event) for event in (*brokers, *replicas, *markers)]
+    notices = [_NOTIFIED[parent] for parent in closed.notifications]
+    return [(CLOSED_SECONDS, event) for event in (*brokers, *replicas, *markers, *notices)]
 
 
 def _look_at_moves(context: ControllerContext) -> list[Alarm]:

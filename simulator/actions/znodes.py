@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from simulator.actions.requests import CreateTopic, as_names
 from simulator.actions.scene import CannotBeDone, Node, Scene, Strike
@@ -194,3 +194,33 @@ def write_by_hand(cluster: SimulatedCluster, op: Op, does: str = "writes") -> No
         cluster.world.ensemble.commit_by_hand([op])
     except Rejected as refusal:
         raise CannotBeDone(str(refusal)) from refusal
+
+
+@frozen
+class AssignStrays(Strike):
+    """Assign the strays of a topic again by hand, as an operator does who wants the removed replicas back.
+
+    If the controller ends before it writes back what it knew, no invariant but one is checked over the topic from then
+    on: a replica that is in the ISR again is not deleted.
+    """
+
+    topic: str
+
+    def strike(self, scene: Scene) -> None:
+        """Write the topic's znode. Raises CannotBeDone if it has no strays, or moves."""
+        cluster = scene.cluster
+        topic, tree = cluster.durable.topic(self.topic), cluster.durable.tree
+        named = (paths.parse_stray(name) for name in tree.children(paths.STRAYS) or ())
+        found = [each for each in named if each is not None and topic is not None and each.topic == self.topic]
+        strays = [each for each in found if topic is not None and each.topic_id == topic.topic_id]
+        if topic is None or not strays or any(each.is_being_reassigned for each in topic.partitions.values()):
+            raise CannotBeDone(f"topic {self.topic} has no strays to assign now")
+        partitions = dict(topic.partitions)
+        for stray in strays:
+            if stray.partition in partitions and stray.broker_id not in partitions[stray.partition].replicas:
+                replicas = (*partitions[stray.partition].replicas, stray.broker_id)
+                partitions[stray.partition] = ReplicaAssignment(replicas)
+                cluster.world.safety.closed_records.assigned_again(stray)
+        cluster.world.safety.exempt.edited(self.topic)
+        data = formats.encode_topic(evolve(topic, partitions=partitions))
+        write_by_hand(cluster, Set(paths.topic(self.topic), data, ANY_VERSION), "edits")
