@@ -85,10 +85,11 @@ class _Drawer:
         *kept, removed = self.partitions[name]
         away = self.rng.uniform(1.5, 2.5)
         yield Happening(at, None, Lasting(Crash(removed, noticed=True), away, (Start(SAME),)))
-        yield Happening(at + 0.2, None, Reassign({name: tuple(kept)}))
+        yield Happening(at + self.rng.uniform(0.1, 0.3), None, Reassign({name: tuple(kept)}))
         yield Happening(at + 0.9, None, _closed(paths.STRAYS, Access.READ, lasts))
         yield Happening(at + 1.0, None, AssignStrays(name.rpartition("-")[0]))
-        for later in (1.05, away + self.rng.uniform(1.0, _CATCHES_UP)):
+        # The first controller must not have had the time to write back what it knew.
+        for later in (1.001, away + self.rng.uniform(1.0, _CATCHES_UP)):
             yield Happening(at + later, None, _takeover(self.rng.uniform(0.5, 1.0)))
 
     def notifications(self) -> Iterator[Happening]:

@@ -50,7 +50,7 @@ from transport.messages import (
     Record,
     StopReplicaRequest,
 )
-from transport.metadata import Stray, TopicPartition
+from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Check, Committed, Create, Op
 
@@ -161,7 +161,7 @@ class Safety:
         self._unclean = UncleanElections(self.unclean_by_default)
         self.settings = Alterations(self.exempt)
         self.told = Told(self.exempt)
-        self.closed_records = ClosedRecords(self.exempt)
+        self.closed_records = ClosedRecords(self.exempt, self._controllership)
         namesakes = Namesakes(self._partitions, self.is_kafkas)
         self.announcements = Announcements(self.exempt, self._registrations, namesakes)
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt, self.is_kafkas)
@@ -273,6 +273,7 @@ class Safety:
             self._judge(NUMBERED, self._numbers.ordered(broker_id, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
+            self._judge(DELETION, self.closed_records.ordered(broker_id, request, self.durable))
             self._orders.stopped(broker_id, request)
         else:
             self._judge(DURABLE, self._orders.ordered(broker_id, request))
@@ -297,7 +298,6 @@ class Safety:
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
         """Check a replica whose data a broker has just deleted, as ordered."""
         self._judge(DELETION, self._deletions.deleted(broker_id, tp, topic_id))
-        self._judge(DELETION, self.closed_records.deleted(Stray(topic_id, *tp, broker_id), self.durable))
 
     def producer_ids_given(self, block: range) -> None:
         """Check a block of ids that a broker was given."""
