@@ -12,10 +12,10 @@ from controller.handlers import deletion, kafka_brokers, leadership, reassignmen
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_deletions, describe_led
-from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, ReplicasMoved
 from controller.model.reassignment import beginners
-from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
-from controller.model.state_machines import ReplicaPhase
+from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, apply, children, read
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
 from transport.messages import PartitionState
@@ -33,13 +33,19 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
-    empty = yield from storage.admit(context, [*new, *bounced])
+    if context.closed.brokers:
+        # A state that was closed to us may be open by now, and list one of them.
+        yield from leadership.initialise(context, context.in_phase(PartitionPhase.NEW))
+    admission = yield from storage.admit(context, [*new, *bounced])
+    empty, kept_out = admission.lost, admission.kept_out
+    yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.closed.brokers else [])
+    new = [broker for broker in new if broker.id not in kept_out]
     # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
     # outside an ISR before it has started.
     yield from brokers_started(context, new, empty, only_cleanly=bool(bounced))
     # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
     yield from brokers_failed(context, [broker.id for broker in bounced], only_cleanly=True)
-    yield from brokers_started(context, bounced, empty)
+    yield from brokers_started(context, [broker for broker in bounced if broker.id not in kept_out], empty)
     if bounced:
         # The unclean elections that remained may have been all that moves waited for.
         yield from reassignments.finish_ready(context, context.partitions_on(b.id for b in (*new, *bounced)))
@@ -73,8 +79,8 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
         return
     for broker in moved:
         log.info("a broker moved", broker=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
-    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in moved))])
-    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in moved))])
+    yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
 
 
 def read_brokers(context: ControllerContext) -> Rounds[list[BrokerRegistration]]:
@@ -120,7 +126,7 @@ def brokers_started(
     if not brokers:
         return
     ids = tuple(broker.id for broker in brokers)
-    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     states = dict(zip(context.leadership, describe_led(context), strict=True))
     here = context.partitions_on(ids)
     back = tuple(states[tp] for tp in here if tp in states)
@@ -128,11 +134,13 @@ def brokers_started(
     others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
     news = TellMetadata(others, back, context.live_brokers())
     everything = yield from _everything(context, ids, states.values())
-    yield from change("metadata", [Step(publications=(news, everything))])
+    yield from apply("metadata", [Step(publications=(news, everything))])
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, ids)
     told = tuple(orders_of_all(context, back, ids, empty))
-    yield from change("resend", [Step(tuple(here), (), tuple(_online(context, ids)), told)] if here else [])
+    yield from apply(
+        "resend", [Step(tuple(here), facts=tuple(_online(context, ids)), publications=told)] if here else []
+    )
     yield from leadership.bring_online(context, only_cleanly=only_cleanly)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)
@@ -167,11 +175,11 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
     log.info("sending a broker its orders again", broker=broker_id)
     states = describe_led(context)
     everything = yield from _everything(context, (broker_id,), states)
-    yield from change("metadata", [Step(publications=(everything,))])
+    yield from apply("metadata", [Step(publications=(everything,))])
     if context.config.kafka:
         held = [state for state in states if broker_id in state.replicas]
         again = tuple(orders_of_all(context, held, [broker_id], ()))
-        yield from change("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
+        yield from apply("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
 
 
 def resend_deletions(
@@ -183,7 +191,7 @@ def resend_deletions(
     """
     left = tuple(state for state in gone if state.tp not in context.leadership)
     if left and context.is_registered(broker_id, broker_epoch):
-        yield from change("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
+        yield from apply("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
 
 
 def orders_of_all(
@@ -214,9 +222,9 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int], *, only_clean
     """
     if not ids:
         return
-    yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
     # Followers of a new leader must know the live brokers first (KAFKA-4443, KAFKA-13225).
-    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     tps = context.partitions_on(ids)
     yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)
     # An unclean election may leave exactly those replicas in the ISR that a move waits for.

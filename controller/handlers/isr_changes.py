@@ -17,4 +17,4 @@ def isr_change_notification(context: ControllerContext) -> Rounds[None]:
     yield from publish(context, tps)
     # Needed even if other leaders of the cluster use AlterPartition already (KAFKA-10521).
     yield from reassignments.finish_ready(context, tps)
-    yield from notifications.remove(entries)
+    yield from notifications.remove(context, paths.ISR_CHANGE_NOTIFICATION, entries)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from controller.model.rounds import Rounds, Step, change, children, read
+from controller.model.context import ControllerContext
+from controller.model.facts import NotificationsKept
+from controller.model.rounds import Rounds, Step, apply, children, commit, read
 from transport.log import get_logger
 from transport.store import formats
 from transport.store.protocol import Delete
@@ -38,12 +40,17 @@ def load(parent: str, decode: Callable[[str, bytes], T]) -> Rounds[tuple[Entries
     return entries, found
 
 
-def remove(entries: Iterable[str]) -> Rounds[None]:
-    """Delete notifications; some may have been deleted already."""
-    yield from change("notifications", [Step(writes=(Delete(path),)) for path in entries])
+def remove(context: ControllerContext, parent: str, entries: Iterable[str]) -> Rounds[None]:
+    """Delete notifications below `parent`; some may have been deleted already."""
+    kept = list[Step]()
+    yield from commit("notifications", [Step(writes=(Delete(path),)) for path in entries], on_rejected=kept.extend)
+    if kept:
+        log.error("notifications stay, and are processed again after a while", parent=parent, count=len(kept))
+    if bool(kept) is not (parent in context.closed.notifications):
+        yield from apply("notifications", [Step(facts=(NotificationsKept(parent, bool(kept)),))])
 
 
-def clear(parent: str) -> Rounds[None]:
+def clear(context: ControllerContext, parent: str) -> Rounds[None]:
     """Delete the notifications below `parent` unread, and watch for more."""
     names = yield from children(parent, watch=True)
-    yield from remove(f"{parent}/{name}" for name in names)
+    yield from remove(context, parent, [f"{parent}/{name}" for name in names])

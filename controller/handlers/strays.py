@@ -14,6 +14,7 @@ where no such replica is assigned now.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from attrs import evolve
 
@@ -24,6 +25,7 @@ from controller.model.facts import (
     ReplicasMoved,
     StrayFailed,
     StrayGone,
+    StrayIgnored,
     StrayLeft,
     StrayOrdered,
     StrayRecalled,
@@ -35,10 +37,12 @@ from controller.model.rounds import (
     TellLeaderAndIsr,
     TellMetadata,
     TellStopReplica,
-    attempt_each,
-    change,
+    apply,
     children,
+    commit,
+    commit_each,
     existing,
+    logged,
     read,
     until_none_is_left,
 )
@@ -47,7 +51,7 @@ from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
-from transport.store.protocol import Create, Delete
+from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op
 
 log = get_logger(__name__)
 
@@ -56,8 +60,15 @@ def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]
     """Return the step that records the replicas of a partition on brokers as strays."""
     new = [stray for stray in _named(context, tp, brokers) if stray not in context.strays]
     epoch = context.leadership[tp].leader_epoch if tp in context.leadership else EPOCH_DURING_DELETE
-    writes = [Create(paths.stray(stray)) for stray in new]
-    return Step(writes=tuple(writes), facts=tuple([StrayLeft(stray, epoch) for stray in new]))
+    return Step(
+        writes=tuple([_record(context, stray) for stray in new]), facts=tuple([StrayLeft(s, epoch) for s in new])
+    )
+
+
+def _record(context: ControllerContext, stray: Stray) -> Op:
+    """Return the operation after which a stray is recorded: it may be still, from an earlier time."""
+    path = paths.stray(stray)
+    return Check(path, ANY_VERSION) if stray in context.closed.strays else Create(path)
 
 
 def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
@@ -80,13 +91,36 @@ def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def take_back_assigned(context: ControllerContext) -> Rounds[None]:
-    """Recall strays that an assignment lists: their topic was created again under its earlier id."""
-    assigned = [
-        stray
-        for stray in context.strays
-        if stray.broker_id in context.assignment(stray.tp).replicas and context.topic_id(stray.topic) == stray.topic_id
-    ]
-    yield from change("strays", [_recall([stray]) for stray in assigned])
+    """Recall strays that an assignment lists: their topic was created again under its earlier id.
+
+    Where an ACL keeps the record, the stray is ignored: an order to delete it would delete the assigned replica.
+    """
+
+    def recall(pending: list[Stray]) -> Rounds[list[Stray]]:
+        steps = {stray: _recall([stray]) if stray in context.strays else _removal([stray]) for stray in pending}
+        kept = list[Stray]()
+        stale = yield from commit_each("strays", steps, on_rejected=kept.extend)
+        yield from _ignore([stray for stray in kept if stray in context.strays], StrayRecalled)
+        if stale:
+            yield from load(context)
+        return [stray for stray in stale if stray in context.strays or stray in context.closed.strays]
+
+    known = chain(context.strays, context.closed.strays)
+    yield from until_none_is_left("strays", [stray for stray in known if _is_assigned(context, stray)], recall)
+
+
+def _is_assigned(context: ControllerContext, stray: Stray) -> bool:
+    """Return whether a partition has its replica where a stray is, so that the stray is that replica."""
+    is_there = stray.broker_id in context.assignment(stray.tp).replicas
+    return is_there and context.topic_id(stray.topic) == stray.topic_id
+
+
+def _ignore(strays: Sequence[Stray], fact: type[StrayRecalled | StrayGone]) -> Rounds[None]:
+    """Ignore strays with records that an ACL keeps in the store, as if they were recalled or gone."""
+    text = "a replica is needed again, and the record by which it would be deleted stays: it is not deleted"
+    for stray in strays:
+        log.error(text, partition=str(stray.tp), broker=stray.broker_id, path=paths.stray(stray))
+    yield from apply("strays", [Step(facts=(fact(stray), StrayIgnored(stray))) for stray in strays])
 
 
 def load(context: ControllerContext) -> Rounds[None]:
@@ -97,9 +131,10 @@ def load(context: ControllerContext) -> Rounds[None]:
 def load_named(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
     """Take the strays that have these names in the store for all that there are."""
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
-    gone = [StrayGone(stray) for stray in context.strays if stray not in found]
-    left = [StrayLeft(stray) for stray in found if stray not in context.strays]
-    yield from change("observed", [Step(facts=(*gone, *left))])
+    known = {**context.strays, **context.closed.strays}
+    gone = [StrayGone(stray) for stray in known if stray not in found]
+    left = [StrayLeft(stray) for stray in found if stray not in known]
+    yield from apply("observed", [Step(facts=(*gone, *left))])
 
 
 def judge_older(context: ControllerContext) -> Rounds[None]:
@@ -112,11 +147,13 @@ def judge_older(context: ControllerContext) -> Rounds[None]:
     def judge(pending: list[Stray]) -> Rounds[list[Stray]]:
         older = yield from _older(pending)
         uncertain = yield from _set_aside(context, older)
-        steps = {}
-        for stray in older:
-            is_assigned = stray.broker_id in context.assignment(stray.tp).replicas
-            steps[stray] = _drop(stray) if is_assigned or stray.topic in uncertain else _renew(stray)
-        stale, _ = yield from attempt_each("strays", steps)
+        assigned = {stray for stray in older if stray.broker_id in context.assignment(stray.tp).replicas}
+        dropped = {stray for stray in older if stray in assigned or stray.topic in uncertain}
+        steps = {stray: _drop(stray) if stray in dropped else _renew(stray) for stray in older}
+        kept = list[Stray]()
+        stale = yield from commit_each("strays", steps, on_rejected=kept.extend)
+        # One that could not be renewed is judged again by the next controller.
+        yield from _ignore([stray for stray in kept if stray in dropped], StrayGone)
         if stale:
             yield from load(context)
         return [stray for stray in stale if stray in context.strays]
@@ -163,7 +200,7 @@ def pursue(context: ControllerContext, brokers: Collection[int] | None = None) -
     again = tuple(StrayOrdered(stray) for stray in failed)
     stops = TellStopReplica([(stray.broker_id,) for stray in told], [_stop(context, stray) for stray in told])
     orders = _refused_before(context, failed)
-    yield from change("strays", [Step(facts=again, publications=(stops, *orders))] if told else [])
+    yield from apply("strays", [Step(facts=again, publications=(stops, *orders))] if told else [])
 
 
 def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list[TellLeaderAndIsr]:
@@ -199,10 +236,12 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
     size = context.config.request_limits.operations
     parts = [tuple(gone[start : start + size]) for start in range(0, len(gone), size)]
-    stale, _ = yield from attempt_each("deleted", {part: _removal(part) for part in parts})
+    removals = {part: _removal(part) for part in parts}
+    again = logged("replicas that are deleted stay recorded, and the order to delete them is repeated later")
+    stale = yield from commit_each("deleted", removals, on_rejected=again)
     # A record that is gone already refuses its whole part.
     alone = [stray for part in stale for stray in part]
-    if (yield from change("deleted", [_removal([stray]) for stray in alone])):
+    if (yield from commit("deleted", [_removal([stray]) for stray in alone], on_rejected=again)):
         yield from load(context)
     yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
@@ -213,7 +252,7 @@ def _start(context: ControllerContext, replicas: Sequence[tuple[TopicPartition, 
     kept = (ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE)  # the others are not begun yet, or their topic is being deleted
     able = [replica for replica in replicas if context.is_served(*replica)]
     steps = [_starting(context, *replica) for replica in able if context.replica_phases.get(replica) in kept]
-    yield from change("start", steps)
+    yield from apply("start", steps)
     if replicas:
         yield from leadership.bring_online(context)
 
@@ -234,7 +273,7 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
         text = "a replica cannot start: its broker could not delete the log of an earlier topic of the same name"
         log.error(text, partition=str(tp), broker=broker_id)
     failed = tuple(StrayFailed(stray) for stray in replicas if stray in context.strays)
-    yield from change("answered", [Step(facts=failed)] if failed else [])
+    yield from apply("answered", [Step(facts=failed)] if failed else [])
     yield from answered(context, replicas)
 
 
@@ -243,9 +282,14 @@ def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
     recalled = context.recalled
     over = {stray.replica: stray for stray in told if stray.replica in recalled} if recalled else {}
     if over:
-        yield from change("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
+        yield from apply("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
         leaderless = [tp for tp, _ in over if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
         yield from leadership.elect_leaders(context, leaderless)
+
+
+def are_recorded(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> bool:
+    """Return whether strays are still recorded that their broker has deleted: an ACL keeps the records."""
+    return any(stray in context.strays and _is_over(context.strays[stray], epoch) for stray, epoch in deletions)
 
 
 def _is_over(left_at: int, obeyed: int) -> bool:

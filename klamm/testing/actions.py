@@ -45,6 +45,7 @@ from simulator.actions.processes import (
     Suspend,
     Wake,
 )
+from simulator.actions.producer_ids import AskForProducerIds
 from simulator.actions.proposals import Flaw, ProposeIsr
 from simulator.actions.recreations import RecreateTopic
 from simulator.actions.requests import (
@@ -80,6 +81,7 @@ from simulator.actions.sessions import (
 from simulator.actions.signals import BreakPage, MendPage, RemoveFile, TouchFile
 from simulator.actions.znodes import (
     Allow,
+    AssignStrays,
     Damage,
     DamageExisting,
     MarkForDeletion,
@@ -99,6 +101,8 @@ __all__ = [
     "AlterBroker",
     "AlterTopic",
     "AnswerRequests",
+    "AskForProducerIds",
+    "AssignStrays",
     "AtCommit",
     "BreakConnections",
     "BreakPage",

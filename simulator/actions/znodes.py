@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from simulator.actions.requests import CreateTopic, as_names
 from simulator.actions.scene import CannotBeDone, Node, Scene, Strike
 from simulator.administration import ADMIN, partition_named
 from simulator.cluster import SimulatedCluster
-from transport.metadata import ReplicaAssignment
+from transport.metadata import ReplicaAssignment, Stray
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
 from transport.store.protocol import ANY_VERSION, Create, Op, Rejected, Set
@@ -194,3 +194,38 @@ def write_by_hand(cluster: SimulatedCluster, op: Op, does: str = "writes") -> No
         cluster.world.ensemble.commit_by_hand([op])
     except Rejected as refusal:
         raise CannotBeDone(str(refusal)) from refusal
+
+
+@frozen
+class AssignStrays(Strike):
+    """Assign the strays of a topic again by hand, as an operator does who wants the removed replicas back.
+
+    If the controller ends before it writes back what it knew, no invariant but one is checked over the topic from then
+    on: a controller that has loaded the assignment does not have the replicas deleted.
+    """
+
+    topic: str
+
+    def strike(self, scene: Scene) -> None:
+        """Write the topic's znode. Raises CannotBeDone if it has no strays, or moves."""
+        cluster = scene.cluster
+        topic, tree = cluster.durable.topic(self.topic), cluster.durable.tree
+        named = (paths.parse_stray(name) for name in tree.children(paths.STRAYS) or ())
+        found = [each for each in named if each is not None and topic is not None and each.topic == self.topic]
+        strays = [each for each in found if topic is not None and _may_be_assigned(topic, each)]
+        if topic is None or not strays or any(each.is_being_reassigned for each in topic.partitions.values()):
+            raise CannotBeDone(f"topic {self.topic} has no strays to assign now")
+        partitions = dict(topic.partitions)
+        for stray in strays:
+            replicas = (*partitions[stray.partition].replicas, stray.broker_id)
+            partitions[stray.partition] = ReplicaAssignment(replicas)
+        cluster.world.safety.exempt.edited(self.topic)
+        data = formats.encode_topic(evolve(topic, partitions=partitions))
+        write_by_hand(cluster, Set(paths.topic(self.topic), data, ANY_VERSION), "edits")
+        cluster.world.safety.closed_records.assigned_again(strays)
+
+
+def _may_be_assigned(topic: TopicZnode, stray: Stray) -> bool:
+    assignment = topic.partitions.get(stray.partition)
+    is_free = assignment is not None and stray.broker_id not in assignment.replicas
+    return is_free and topic.topic_id == stray.topic_id

@@ -15,6 +15,7 @@ from simulator.random_run import (
     alike,
     broker_faults,
     chores,
+    closed_records,
     closed_znodes,
     configs,
     conflicts,
@@ -107,6 +108,7 @@ FEATURES: Final = (
     Feature("sizes", sizes.draw, 0.03),
     Feature("small requests", sizes.draw_small, 0.08, sizes.draw_limit),
     Feature("endpoints", endpoints.draw, 0.2),
+    Feature("closed records", closed_records.draw, 0.2),
 )
 
 

@@ -27,6 +27,7 @@ class Exemptions:
     _closed: set[str] = field(factory=set, init=False)
     """The topics with rows that controllers could not write, but read."""
 
+    _are_all_closed: bool = field(default=False, init=False)
     _edited: set[str] = field(factory=set, init=False)
     """The topics whose assignment was edited, and not yet written back by a controller."""
 
@@ -46,6 +47,8 @@ class Exemptions:
         """Exempt the row of a path, which controllers may still read, from what requires them to write it."""
         self._rows.add(path)
         self._closed.update(_topic_of(path))
+        # A move of any topic may have to record strays, or to recall them.
+        self._are_all_closed = self._are_all_closed or path == paths.STRAYS
 
     def edited(self, topic: str) -> None:
         """Exempt a topic as soon as a controller takes office that may know nothing else than the edited assignment."""
@@ -92,7 +95,7 @@ class Exemptions:
 
     def has_topic(self, name: str) -> bool:
         """Return whether a row of a topic is exempt, from all that is checked or from some of it."""
-        return name in self._topics or name in self._closed
+        return self._are_all_closed or name in self._topics or name in self._closed
 
     def is_unreadable(self, name: str) -> bool:
         """Return whether controllers may take a row of a topic for another than it is, or for none."""

@@ -13,6 +13,7 @@ from simulator.kafka.registration import decode_registered
 from simulator.linearizability.history import AdminHistory, Verdict
 from simulator.safety.announcements import Announcements
 from simulator.safety.answers import Answers
+from simulator.safety.closed_records import ClosedRecords
 from simulator.safety.controllership import Controllership
 from simulator.safety.decisions import Decisions
 from simulator.safety.deletions import Deletions
@@ -67,6 +68,7 @@ LINEARIZABLE = "some sequential order of the requests explains every answer"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
 DECISIONS = "each decision is one that the model takes"
 ROLLOUTS = "a rollout begins what it may begin"
+PRODUCER_IDS = "no id of producers is given twice"
 
 
 @frozen
@@ -133,6 +135,9 @@ class Safety:
     departures: Departures = field(init=False)
     """The partitions that are gone."""
 
+    closed_records: ClosedRecords = field(init=False)
+    """What must not follow from records that stay, or cannot be written."""
+
     _new_replicas: NewReplicas = field(init=False)
     _numbers: Numbers = field(factory=Numbers, init=False)
     _registrations: Registrations = field(init=False)
@@ -156,6 +161,7 @@ class Safety:
         self._unclean = UncleanElections(self.unclean_by_default)
         self.settings = Alterations(self.exempt)
         self.told = Told(self.exempt)
+        self.closed_records = ClosedRecords(self.exempt, self._controllership)
         namesakes = Namesakes(self._partitions, self.is_kafkas)
         self.announcements = Announcements(self.exempt, self._registrations, namesakes)
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt, self.is_kafkas)
@@ -187,6 +193,7 @@ class Safety:
         self._controllers_wrote(host, ops)
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
         self._judge(IDENTITY, self._identities.committed(ops, self.durable))
+        self._judge(DELETION, self.closed_records.committed(host, ops, committed.zxid))
         self._unclean.committed(ops, self.durable)
         self.history.committed(host, ops, self.durable)
         self._judge(PROMISED, self.settings.committed(host, ops, self.durable))
@@ -266,6 +273,7 @@ class Safety:
             self._judge(NUMBERED, self._numbers.ordered(broker_id, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
+            self._judge(DELETION, self.closed_records.ordered(broker_id, request, self.durable))
             self._orders.stopped(broker_id, request)
         else:
             self._judge(DURABLE, self._orders.ordered(broker_id, request))
@@ -290,6 +298,10 @@ class Safety:
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
         """Check a replica whose data a broker has just deleted, as ordered."""
         self._judge(DELETION, self._deletions.deleted(broker_id, tp, topic_id))
+
+    def producer_ids_given(self, block: range) -> None:
+        """Check a block of ids that a broker was given."""
+        self._judge(PRODUCER_IDS, self.closed_records.given(block))
 
     # --- what answers promise -----------------------------------------------------------------------------------
 

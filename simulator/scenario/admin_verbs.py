@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from simulator.actions import edits, placements, recreations, requests, signals, znodes
+from simulator.actions.producer_ids import AskForProducerIds
 from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopics, Elect
 from simulator.actions.rollouts import OrderRollout, StartRollout
@@ -65,6 +66,7 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
             "flaw": Key(choice(tuple(FLAWS)).then(FLAWS.__getitem__), "Why it must be refused.", is_required=True),
         },
     ),
+    "ask_for_producer_ids": _verb(AskForProducerIds, node(controllers=False)),
     "start_rollout": _keys(
         StartRollout,
         {
@@ -127,6 +129,7 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
             "access": Key(words(Access), "The access: all, read or none; by default all."),
         },
     ),
+    "assign_strays": _verb(znodes.AssignStrays, TOPIC),
     "edit_topic": _keys(
         edits.EditTopic,
         {

@@ -14,6 +14,7 @@ from tests.simulation.planted import (
     brokers,
     channels,
     classics,
+    closed,
     damage,
     elections,
     isrs,
@@ -42,6 +43,7 @@ AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "rounds": rounds.BUGS,
     ROLLOUTS: rollouts.BUGS,
     "damage and sizes": damage.BUGS,
+    "closed records": closed.BUGS,
     KAFKAS: kafkas.BUGS,
 }
 

@@ -30,7 +30,7 @@ def a_failed_deletion_is_not_retried(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.node.alarms:_later",
-        ("for again in (*strays, *topics)]", "for again in strays]"),
+        ("for again in (*records, *topics)]", "for again in records]"),
     )
 
 
