@@ -47,7 +47,7 @@ async def run_counters(
         task_status.started()
 
 
-async def count_and_move(admin: klamm.AdminClient) -> None:
+async def count_and_move(admin: klamm.AdminClient | klamm.KafkaAdmin) -> None:
     while len((await admin.read_metadata()).brokers) < 3:
         await trio.sleep(0.01)
     await admin.create_topics([NewTopic("counters", 1, 2, assignments=((1, 2),))])
@@ -64,7 +64,7 @@ async def count_and_move(admin: klamm.AdminClient) -> None:
     print(f"{counted} hits counted, the counter stands at {await add(admin, 'hits', 0)}")
 
 
-async def add(admin: klamm.AdminClient, counter: str, amount: int) -> int:
+async def add(admin: klamm.AdminClient | klamm.KafkaAdmin, counter: str, amount: int) -> int:
     """Add to a counter on its current leader. A request without an answer is repeated, so it may count twice."""
     while True:
         try:
@@ -74,7 +74,7 @@ async def add(admin: klamm.AdminClient, counter: str, amount: int) -> int:
             await trio.sleep(0.05)
 
 
-async def add_once(admin: klamm.AdminClient, counter: str, amount: int) -> int:
+async def add_once(admin: klamm.AdminClient | klamm.KafkaAdmin, counter: str, amount: int) -> int:
     state = await state_of(admin)
     brokers = {broker.id: broker for broker in (await admin.read_metadata()).brokers}
     opening = partial(open_connection, TcpNetwork(), client_id="count", own_apis=APIS)
@@ -82,7 +82,7 @@ async def add_once(admin: klamm.AdminClient, counter: str, amount: int) -> int:
         return await connection.call(Add(state.topic_id, counter, amount))
 
 
-async def state_of(admin: klamm.AdminClient) -> PartitionState:
+async def state_of(admin: klamm.AdminClient | klamm.KafkaAdmin) -> PartitionState:
     while not (states := (await admin.read_metadata(["counters"])).partitions):
         await trio.sleep(0.01)
     return states[0]

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from broker.kit import run_broker
     from broker.service import Service
     from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
-    from controller.admin.client import AdminClient, open_admin
+    from controller.admin.client import AdminClient
+    from controller.admin.kafka_admin import KafkaAdmin
+    from controller.admin.opening import open_admin
     from controller.admin.sync_client import SyncAdminClient, open_sync_admin
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
     from transport.acls import Operation, Resource, ResourceType
     from transport.errors import ApiError, ErrorCode
+    from transport.wire import UnsupportedApi
 
 _HOMES = {
     "AdminClient": "controller.admin.client",
@@ -38,6 +41,7 @@ _HOMES = {
     "ControllerService": "controller.node.service",
     "DecidedRound": "controller.observation.observer",
     "ErrorCode": "transport.errors",
+    "KafkaAdmin": "controller.admin.kafka_admin",
     "Observer": "controller.observation.observer",
     "Operation": "transport.acls",
     "OutcomeUnknown": "controller.admin.active_controller",
@@ -46,7 +50,8 @@ _HOMES = {
     "ResourceType": "transport.acls",
     "Service": "broker.service",
     "SyncAdminClient": "controller.admin.sync_client",
-    "open_admin": "controller.admin.client",
+    "UnsupportedApi": "transport.wire",
+    "open_admin": "controller.admin.opening",
     "open_sync_admin": "controller.admin.sync_client",
     "run": "controller.embedding",
     "run_asyncio": "controller.asyncio_host",
@@ -65,6 +70,7 @@ __all__ = [
     "ControllerService",
     "DecidedRound",
     "ErrorCode",
+    "KafkaAdmin",
     "Observer",
     "Operation",
     "OutcomeUnknown",
@@ -73,6 +79,7 @@ __all__ = [
     "ResourceType",
     "Service",
     "SyncAdminClient",
+    "UnsupportedApi",
     "open_admin",
     "open_sync_admin",
     "run",

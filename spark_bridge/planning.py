@@ -132,7 +132,7 @@ def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgr
     if not goal.force and (worse := _worse(planned)):
         planned = _less_evened(planned, progress, worse)
     progress(Progress("checking"))
-    check(engine, brokers, goal)
+    check(engine, brokers, goal, counts_rests=bool(planned.bounds.terms.rests.any()))
     return evolve(planned, goal=goal)
 
 
@@ -211,10 +211,11 @@ class _Broken:
 
     brokers: Brokers
     goal: Goal
+    counts_rests: bool
 
     def __call__(self, number: int, block: Block) -> list[str]:
         del number
-        return violations(block, self.brokers, self.goal)
+        return violations(block, self.brokers, self.goal, counts_rests=self.counts_rests)
 
 
 @frozen(eq=False)
@@ -230,13 +231,13 @@ class _Checked:
         }
 
 
-def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
-    """Check a plan against the hard rules.
+def check(engine: Engine, brokers: Brokers, goal: Goal, *, counts_rests: bool = True) -> None:
+    """Check a plan against the hard rules (see `violations`).
 
     Raises:
         PlanError: It breaks a rule for a partition, which is a bug of this program, or does not fit on the disks.
     """
-    broken = _Broken(brokers, goal)
+    broken = _Broken(brokers, goal, counts_rests)
     tally = engine.ask(_Checked(broken))
     if tally["broken"].any():
         (first,) = engine.texts(broken, 1)

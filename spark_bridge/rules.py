@@ -22,16 +22,16 @@ Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
-def violations(block: Block, brokers: Brokers, goal: Goal) -> list[str]:
+def violations(block: Block, brokers: Brokers, goal: Goal, *, counts_rests: bool = True) -> list[str]:
     """Return the violations of hard rules in a planned block: a line for each, in the order of partitions and rules.
 
     A line names the partition, its broker ids before and after, and the rule. A broker that the goal removes counts as
-    draining, whatever its state.
+    draining, whatever its state. Unless `counts_rests`, racks may be filled as if brokers that do not receive kept
+    nothing.
     """
     plan = _Plan.of(block, brokers, goal)
-    found = [
-        (row, place, text) for place, rule in enumerate((*_RULES, *_RULES_OF[goal.kind])) for row, text in rule(plan)
-    ]
+    rules = (*_RULES, *_RULES_OF[goal.kind], *((_is_spread_beside,) if counts_rests else ()))
+    found = [(row, place, text) for place, rule in enumerate(rules) for row, text in rule(plan)]
     return [f"{_moved(block, brokers, row)}: {text}" for row, _, text in sorted(found)]
 
 
@@ -70,6 +70,7 @@ class _Plan:
         gone: (B) whether a broker may lead only partitions that no other broker can lead.
         named: (B) whether the goal names a broker.
         limit: (P) the most replicas of the partition that a rack may have.
+        crammed: (P) the number of new replicas in racks that need fewer, beside what brokers keep that do not receive.
         crowded_before: (P) the number of replicas above the limit of their racks, before.
         crowded: (P) the same, after.
         forced: (P) the number of replicas that must be new.
@@ -87,6 +88,7 @@ class _Plan:
     gone: Flags
     named: Flags
     limit: Counts
+    crammed: Counts
     crowded_before: Counts
     crowded: Counts
     forced: Counts
@@ -106,6 +108,10 @@ class _Plan:
         wanted = _wanted(block, goal)
         racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
         kept = np.where(_at(drained, before), NOBODY, before)
+        # What relieved brokers have may leave.
+        rests = ~receives & ~drained & ~(named & (goal.kind is GoalKind.RELIEVE))
+        beside = racks.beside(np.where(_at(rests, before), before, NOBODY), receives, wanted)
+        new = (after != NOBODY) & ~shared(after, before)
         # Replicas must move if their broker drains or their rack has too many; the others could stay.
         keepable = counts(kept != NOBODY) - racks.crowded(kept)
         return cls(
@@ -113,7 +119,7 @@ class _Plan:
             after=after,
             ids=brokers.ids,
             broken=~known.all(axis=1) | ((after[:, :-1] == NOBODY) & (after[:, 1:] != NOBODY)).any(axis=1),
-            new=(after != NOBODY) & ~shared(after, before),
+            new=new,
             left=(before != NOBODY) & ~shared(before, after),
             wanted=wanted,
             receives=receives,
@@ -121,6 +127,7 @@ class _Plan:
             gone=gone,
             named=named,
             limit=racks.limit,
+            crammed=racks.crammed(new, after, beside),
             crowded_before=racks.crowded(before),
             crowded=racks.crowded(after),
             forced=np.maximum(wanted - keepable, 0),
@@ -134,23 +141,46 @@ class _Racks:
     Attributes:
         rack: (B) the number of each broker's rack.
         limit: (P) how many replicas a rack may have; larger than any list if racks do not count.
+        counted: Whether racks count.
     """
 
     rack: NDArray[np.int32]
     limit: Counts
+    counted: bool
 
     @classmethod
     def of(cls, brokers: Brokers, receives: Flags, wanted: Counts, *, counted: bool) -> _Racks:
         own = len(brokers.rack_names) + np.arange(len(brokers))
         rack = np.where(brokers.rack == NO_RACK, own, brokers.rack).astype(np.int32)
         limit = _least_limit(np.bincount(rack[receives]), wanted)
-        return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max))
+        return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max), counted)
 
     def crowded(self, replicas: NDArray[np.int32]) -> Counts:
         """Return the number of replicas of each partition above the limit of their racks."""
-        there = replicas != NOBODY
-        rack = np.where(there, self.rack[replicas], NOBODY)
-        return counts(there & (nth(rack) > self.limit[:, None]))
+        return counts(nth(self._of(replicas)) * (replicas != NOBODY) > self.limit[:, None])
+
+    def beside(self, rests: NDArray[np.int32], receives: Flags, wanted: Counts) -> Counts:
+        """Return (P) the smallest number of replicas in a rack with which all have a place, given those that rest."""
+        receivers, found = np.bincount(self.rack[receives], minlength=int(self.rack.max()) + 1), self.limit.copy()
+        rack = self._of(rests)
+        # The first resting replica of a rack makes room for one more than its receivers do, the next for two more.
+        room = np.where(rests == NOBODY, np.iinfo(np.int64).max, receivers[rack] + nth(rack))
+        # Without racks, and where nothing rests, no smaller limit suffices.
+        is_smaller = self.counted and bool((rests != NOBODY).any())
+        for limit in range(1, int(wanted.max(initial=1))) if is_smaller else ():
+            places = np.minimum(receivers, limit).sum() + counts(room <= limit)
+            found = np.where((places >= wanted) & (limit < found), limit, found)
+        return found
+
+    def crammed(self, new: Flags, after: NDArray[np.int32], beside: Counts) -> Counts:
+        """Return (P) the new replicas in racks above a limit (P), for partitions of which it is the smaller one."""
+        rack = self._of(after)
+        there = np.stack([counts(rack == rack[:, column, None]) for column in range(rack.shape[1])], axis=1)
+        return counts(new & (there > beside[:, None]) & (beside < self.limit)[:, None])
+
+    def _of(self, replicas: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the racks of replicas, NOBODY in empty places."""
+        return np.where(replicas != NOBODY, self.rack[replicas], NOBODY).astype(np.int32)
 
 
 def _least_limit(receivers: NDArray[np.int64], wanted: Counts) -> Counts:
@@ -203,6 +233,11 @@ def _is_spread(plan: _Plan) -> Found:
 def _is_no_less_spread(plan: _Plan) -> Found:
     for row in np.flatnonzero(plan.crowded > plan.crowded_before).tolist():
         yield row, f"{_crowd(plan, row)}, {plan.crowded_before[row]} before"
+
+
+def _is_spread_beside(plan: _Plan) -> Found:
+    for row in np.flatnonzero(plan.crammed).tolist():
+        yield row, f"{plan.crammed[row]} new replicas in a rack that needs fewer, beside what excluded brokers keep"
 
 
 def _crowd(plan: _Plan, row: int) -> str:

@@ -26,7 +26,7 @@ STARTING_SECONDS: Final = 3.0
 
 @frozen
 class AdminClient(RolloutAdmin):
-    """Describes and changes a cluster. Open one with `open_admin`."""
+    """Describes and changes a cluster of Klamm. Open one with `open_admin`."""
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
@@ -168,7 +168,7 @@ class AdminClient(RolloutAdmin):
 
 
 @asynccontextmanager
-async def open_admin(
+async def open_klamm_admin(
     *,
     bootstrap: Sequence[Address] = (),
     zookeeper_connect: str | None = None,
@@ -176,7 +176,7 @@ async def open_admin(
     network: Network | None = None,
     timeout: float = 30.0,  # noqa: ASYNC109  of each call, not of the whole block
 ) -> AsyncIterator[AdminClient]:
-    """Open an admin client that finds the controller through the nodes at `bootstrap`, or through ZooKeeper.
+    """Open an admin client that finds Klamm's controller through the nodes at `bootstrap`, or through ZooKeeper.
 
     `timeout` limits each call, in seconds. Raises StoreUnavailable if ZooKeeper cannot be reached, NoCluster if it
     holds no cluster.

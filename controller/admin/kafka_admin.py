@@ -16,12 +16,13 @@ from attrs import define, field, frozen
 from msgspec.structs import replace
 
 from controller.admin import kafka_elections, kafka_settings, kafka_summary
-from controller.admin.active_controller import Address
+from controller.admin.active_controller import Address, ClusterUnreachable
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster, open_kafka_cluster
 from controller.admin.kafka_progress import THROTTLES, Settings, Sizes, Throttles, copied, described
+from controller.admin.klamm_only import KlammOnly, refuse
 from controller.admin.log_mover import Directories, Replica
-from controller.admin.reassignments import ReassignmentDescriptions
+from controller.admin.reassignments import Reassignment, ReassignmentDescriptions
 from controller.model.rate_window import RateWindow
 from transport import messages
 from transport.errors import ApiError, ErrorCode
@@ -52,8 +53,8 @@ class _Expected:
 
 
 @define(eq=False)
-class KafkaAdmin:
-    """Describes and changes a cluster of Kafka's. Open one with `open_kafka_admin`."""
+class KafkaAdmin(KlammOnly):
+    """Describes and changes a cluster of Apache Kafka. Open one with `open_admin`."""
 
     cluster: KafkaCluster
     _moving: Moves = field(factory=dict, init=False)
@@ -86,6 +87,13 @@ class KafkaAdmin:
         gone = [name for name in self._deleted if name not in there and (topics is None or name in topics)]
         left = [state for name in gone for state in await self._left_of(name)]
         return replace(found, partitions=(*found.partitions, *left), refused=())
+
+    async def find_controller(self) -> messages.BrokerEndpoint:
+        """Return the node that brokers name as the controller; under KRaft, any broker. Raises ClusterUnreachable."""
+        controller = (await self.cluster.ask(reading.metadata(()))).controller
+        if controller is None:
+            raise ClusterUnreachable("the brokers name no active controller: see whether one is elected")
+        return controller
 
     async def describe_cluster(self) -> messages.DescribeClusterResponse:
         """Return the brokers, and counts of topics and partitions. Kafka does not tell the epochs of brokers."""
@@ -134,8 +142,15 @@ class KafkaAdmin:
             if tp in states
         )
 
-    async def describe_reassignments(self) -> ReassignmentDescriptions:
-        """Return the progress of reassignments. Rates are those since the calls of the last seconds."""
+    async def describe_reassignments(
+        self, reassignments: Collection[Reassignment] | None = None
+    ) -> ReassignmentDescriptions:
+        """Return the progress of all reassignments. Rates are those since the calls of the last seconds.
+
+        Raises UnsupportedApi if some are named: reassignments have no identity in Kafka.
+        """
+        if reassignments is not None:
+            refuse("describe_reassignments of some reassignments", "describe all")
         moves = await self._moves()
         states = await self._states_of(moves)
         brokers = {b for move in moves.values() for b in move.adding_replicas}

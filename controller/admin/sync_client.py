@@ -12,15 +12,19 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import trio
 from attrs import frozen
 
 from controller.admin.active_controller import Address
-from controller.admin.client import AdminClient, open_admin
+from controller.admin.client import AdminClient
+from controller.admin.opening import open_admin
 from transport.network import Network
 from transport.store.security import OPEN, ZooKeeperSecurity
+
+if TYPE_CHECKING:
+    from controller.admin.kafka_admin import KafkaAdmin
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,8 +35,10 @@ def _blocking(
 ) -> Callable[Concatenate[SyncAdminClient, P], R]:
     @wraps(method)
     def call(client: SyncAdminClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        # A client of Kafka has a method of the same name.
+        own: Callable[P, Awaitable[R]] = getattr(client.admin, method.__name__)
         # Exceptions of the method are raised here. A KeyboardInterrupt stops the wait; the end of the block the rest.
-        return trio.from_thread.run(partial(method, client.admin, *args, **kwargs), trio_token=client.token)
+        return trio.from_thread.run(partial(own, *args, **kwargs), trio_token=client.token)
 
     return call
 
@@ -41,7 +47,7 @@ def _blocking(
 class SyncAdminClient:
     """Describes and changes a cluster, from any thread. Open one with `open_sync_admin`."""
 
-    admin: AdminClient
+    admin: AdminClient | KafkaAdmin
     token: trio.lowlevel.TrioToken
 
     read_metadata = _blocking(AdminClient.read_metadata)
@@ -97,7 +103,7 @@ def open_sync_admin(
 
 
 async def _hold(
-    opening: AbstractAsyncContextManager[AdminClient], opened: Future[tuple[SyncAdminClient, trio.Event]]
+    opening: AbstractAsyncContextManager[AdminClient | KafkaAdmin], opened: Future[tuple[SyncAdminClient, trio.Event]]
 ) -> None:
     async with opening as admin:
         closing = trio.Event()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import trio
 
-from controller.model.acls import AclRules, Acls
+from controller.model.acls import AclRules, Acls, Entries
 from transport.acls import Operation, Pattern, Resource
 from transport.log import get_logger
 from transport.security.settings import AuthorizerSettings
@@ -39,7 +40,9 @@ _log = get_logger(__name__)
 class AclAuthorizer:
     """An authorizer, which follows the ACLs while `follow` runs. Before it has read them, only super users are let in.
 
-    Each change of an ACL is announced by a notification. While the store cannot be read, what was read last counts.
+    Each change of an ACL is announced by a notification. ACLs that were read stay in effect until newer ones replace
+    them: while the store cannot be read, and while all are read again after a lost connection. Only if they may not be
+    listed are they given up, because then nothing shows which of them still hold.
     """
 
     def __init__(self, store: MetadataStore, settings: AuthorizerSettings) -> None:
@@ -102,10 +105,11 @@ class AclAuthorizer:
         pairs = zip(_WATCHED, lists, strict=True)
         found = {f"{parent}/{name}" for parent, names in pairs for name in require_listed(parent, names)}
         changed = None if seen is None else await self._changed(sorted(found - seen))
-        if changed is None:
-            await self._read_all()
+        # Changes alone say nothing about the ACLs that could not be listed.
+        if changed is None or not self._acls.is_complete:
+            self._acls = await self._read_all()
         else:
-            await self._read(changed)
+            self._acls = await self._read(changed, self._acls.entries)
         # If the session has changed in the meantime, everything has to be read again.
         if self._sessions == sessions:
             self._seen = frozenset(found)
@@ -126,18 +130,18 @@ class AclAuthorizer:
                 patterns[pattern] = None
         return list(patterns)
 
-    async def _read_all(self) -> None:
+    async def _read_all(self) -> Acls:
+        """Return the ACLs of all patterns; incomplete ones if these may not be listed."""
         patterns = await list_patterns(self._store)
         if patterns is None:
             _log.warning("only super users are let in: the ACLs may not be listed")
-            self._acls = Acls(is_complete=False)
-            return
-        self._acls = Acls({})
-        await self._read(patterns)
+            return Acls(is_complete=False)
+        return await self._read(patterns, {})
 
-    async def _read(self, patterns: list[Pattern]) -> None:
+    async def _read(self, patterns: list[Pattern], others: Mapping[Pattern, Entries]) -> Acls:
+        """Return the ACLs of patterns as they are now, and those of others as they are known."""
         read = await read_entries(self._store, patterns)
-        entries = dict(self._acls.entries)
+        entries = dict(others)
         for pattern in patterns:
             if pattern not in read:
                 entries.pop(pattern, None)
@@ -145,4 +149,4 @@ class AclAuthorizer:
             entries[pattern], fault = read[pattern]
             if fault:
                 _log.warning("an ACL denies everything: it cannot be read", reason=fault)
-        self._acls = Acls(entries)
+        return Acls(entries)

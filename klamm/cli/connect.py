@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -11,11 +11,10 @@ from typing import Final, TypeVar
 import click
 from attrs import frozen
 
-from controller.admin.active_controller import Address
-from controller.admin.client import AdminClient, open_admin
+from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
-from controller.admin.recognition import Protocol, recognize
+from controller.admin.opening import open_admin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.profiles import Place, profile_option, settled
 from klamm.cli.running import is_given, parse_addresses, patience_option, run, with_options
@@ -61,25 +60,16 @@ class Cluster:
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[ClusterAdmin]:
         """Open an admin client for the protocol of the cluster. Raises ClusterUnreachable if no address can work."""
-        bootstrap = parse_addresses(self.bootstrap_server)
-        if self.zookeeper is None and await recognize(bootstrap, self.network) is Protocol.KAFKA:
-            # The classes of Kafka's messages take a while to import.
-            from controller.admin.kafka_admin import open_kafka_admin
-
-            async with open_kafka_admin(self.network, bootstrap, self.timeout) as kafka:
-                yield kafka
-            return
-        async with self._open_own(bootstrap) as admin:
-            yield admin
-
-    def _open_own(self, bootstrap: Sequence[Address]) -> AbstractAsyncContextManager[AdminClient]:
-        return open_admin(
+        opening = open_admin(
             network=self.network,
-            bootstrap=bootstrap,
+            bootstrap=parse_addresses(self.bootstrap_server),
             zookeeper_connect=self.zookeeper,
             zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
             timeout=self.timeout,
+            waits=False,
         )
+        async with opening as admin:
+            yield admin
 
     def ask(self, question: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
         """Open an admin client, and return what `question` returns; errors are reported as by `run`."""

@@ -16,7 +16,6 @@ from spark_bridge.kernel.tally import loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import NOBODY, Block
-from spark_bridge.model.goal import MOST_REPLICAS
 from spark_bridge.model.lists import lengths
 
 _HOMING, _REPLACING, _RELOCATING = 0.15, 0.45, 0.6
@@ -69,7 +68,8 @@ class AnnealedLists:
         may_stay: Which rows had several replicas, of which some could stay.
         stays: Which rows are oversized.
         forced: The number of replicas that each row must move.
-        limit: The number of replicas of each row that a rack may have.
+        limit: The number of replicas of each row that a rack may have for another one to move there.
+        tighter: Whether a move within a rack also has to keep to the limit (see `Terms.is_tighter`).
         places: The rows and columns of all replicas.
         takes, gives, receives, leaves: See `Terms`.
         rack: The racks of the brokers, negative without one.
@@ -88,6 +88,7 @@ class AnnealedLists:
     stays: list[bool]
     forced: list[int]
     limit: list[int]
+    tighter: list[bool]
     places: list[tuple[int, int]]
     takes: list[bool]
     gives: list[bool]
@@ -104,7 +105,7 @@ class AnnealedLists:
         """Return the lists of a block that contains all partitions, as they are planned."""
         unplanned, load = block.with_after(block.before), loads(block, len(terms.rack), before=True)
         must_move, _ = forced(unplanned, terms, View.of(unplanned, 0, Turn(0, 1, 1), terms, load))
-        factors = np.minimum(lengths(block.after), MOST_REPLICAS)
+        limit = terms.rack_limits(block)
         rows, leaves, rack = block.after.tolist(), terms.leaves.tolist(), terms.rack.tolist()
         home = [frozenset(b for b in row if b != NOBODY) for row in block.before.tolist()]
         lists = cls(
@@ -120,7 +121,8 @@ class AnnealedLists:
             may_stay=[len(had) > 1 and not all(leaves[b] for b in had) for had in home],
             stays=terms.are_oversized(block.weights).tolist(),
             forced=must_move.sum(axis=1).tolist(),
-            limit=terms.limits[factors].tolist(),
+            limit=limit.tolist(),
+            tighter=terms.is_tighter(block, limit).tolist(),
             places=[(row, column) for row, column in np.argwhere(block.after != NOBODY).tolist()],
             takes=terms.takes.tolist(),
             gives=terms.gives.tolist(),
@@ -238,7 +240,9 @@ class AnnealedLists:
             return False
         rack, racks = self.rack[target], self.racks[row]
         # A move within a rack does not change how many replicas the rack has.
-        return rack < 0 or rack == racks[column] or racks.count(rack) < self.limit[row]
+        if rack >= 0 and rack == racks[column]:
+            return not self.tighter[row] or racks.count(rack) <= self.limit[row]
+        return rack < 0 or racks.count(rack) < self.limit[row]
 
     def _making_room(self, row: int, column: int, target: int) -> int:
         """Return the column of the replica to move to a broker.

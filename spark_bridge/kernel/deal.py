@@ -83,15 +83,16 @@ def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], N
     The lists are as wide as the longest wanted one. Replicas that leave are subtracted from the view.
     """
     wanted = terms.factors(block)
-    limit = terms.limits[np.minimum(wanted, MOST_REPLICAS)]
+    limits = terms.limits[np.minimum(wanted, MOST_REPLICAS)], terms.rack_limits(block)
     width = max(int(wanted.max(initial=1)), block.after.shape[1])
     kept = widened(block.after, width)
     _drop(block, kept, (kept != NOBODY) & terms.leaves[kept], view)
     for rows, measures in in_turn(block):
-        _shrink(block, kept, np.where(rows, wanted, UNBOUNDED), limit, view.by(terms, measures), terms.rack.tolist())
+        long = np.where(rows, wanted, UNBOUNDED)
+        _shrink(block, kept, long, limits, view.by(terms, measures), terms.rack.tolist())
     view = view.by(terms, view.measures)
     if terms.repairs:
-        _drop(block, kept, surplus(kept, terms.rack, limit, np.array(view.full)), view)
+        _drop(block, kept, surplus(kept, terms.rack, limits[0], np.array(view.full)), view)
     missing = wanted - lengths(kept)
     # Places of replicas that leave are filled first, then those at the end.
     free = kept == NOBODY
@@ -109,22 +110,27 @@ def _shrink(
     block: Block,
     kept: NDArray[np.int32],
     wanted: NDArray[np.int64],
-    limit: NDArray[np.int32],
+    limits: tuple[NDArray[np.int32], NDArray[np.int32]],
     view: View,
     rack_of: list[int],
 ) -> None:
     """Drop replicas from lists that are longer than wanted: each from the fullest broker, never the first of a list.
 
-    Replicas in a rack with too many are dropped before others. Partitions are taken from the heaviest to the lightest,
-    so that the light ones even out what the heavy ones left.
+    Replicas are dropped first from racks above the first limit, which would have to move otherwise, then from those
+    above the second one, then from any. Partitions are taken from the heaviest to the lightest, so that the light ones
+    even out what the heavy ones left.
     """
     long = np.flatnonzero(lengths(kept) > wanted)
     for row in long[np.lexsort((block.tie[long], -block.weights[long, BYTES]))].tolist():
         weight = block.weights[row].tolist()
         holders = [b for b in kept[row].tolist() if b != NOBODY]
         while len(holders) > wanted[row]:
-            crowded = full_racks(holders, rack_of, int(limit[row]) + 1)
-            able = [b for b in holders[1:] if rack_of[b] in crowded] or holders[1:]
+            able = holders[1:]
+            for limit in limits:
+                crowded = full_racks(holders, rack_of, int(limit[row]) + 1)
+                if crowded:
+                    able = [b for b in holders[1:] if rack_of[b] in crowded]
+                    break
             gone = max(able, key=view.full.__getitem__)
             view.add(gone, weight, -1)
             kept[row, kept[row] == gone] = NOBODY
@@ -138,13 +144,13 @@ def _fill(
     unplaced = np.zeros((MOST_REPLICAS + 1, 2), np.int64)
     rows, columns = np.nonzero(places)
     order = np.lexsort((columns, block.tie[rows], -block.weights[rows, BYTES]))
-    rack_of, limits = terms.rack.tolist(), terms.limits.tolist()
+    rack_of, limits = terms.rack.tolist(), terms.rack_limits(block).tolist()
     factors = terms.factors(block)
     for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
         factor = min(int(factors[row]), MOST_REPLICAS)
         holders = [b for b in after[row].tolist() if b != NOBODY]
         weight = block.weights[row].tolist()
-        barred = full_racks(holders, rack_of, limits[factor])
+        barred = full_racks(holders, rack_of, limits[row])
         broker = destinations.choose(holders, barred, weight)
         # Only a single copy is worth a complete search: with several, replicas without a place are dealt again.
         if broker is None and destinations.view.copies == 1:

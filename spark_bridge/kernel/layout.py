@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.held import Held, Places
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
-from spark_bridge.model.goal import MOST_REPLICAS
-from spark_bridge.model.lists import lengths
 
 
 @frozen(eq=False)
@@ -65,6 +63,8 @@ class Layout:
         terms: The terms.
         load: (B, 3) the current loads.
         active: (B) the brokers whose loads are known exactly here.
+        limit: (P) up to how many replicas of a partition a rack may hold for another one to move there.
+        tighter: (P) whether a move within a rack also has to keep to the limit (see `Terms.is_tighter`).
         after: (P, W) the current lists.
         places: The current places of each broker's replicas.
         grain: A small cost of each change besides its price, so that of two free changes the better one is made.
@@ -74,6 +74,8 @@ class Layout:
     terms: Terms
     load: NDArray[np.int64]
     active: NDArray[np.bool_]
+    limit: NDArray[np.int32]
+    tighter: NDArray[np.bool_]
     after: NDArray[np.int32]
     places: Places
     grain: float
@@ -84,7 +86,9 @@ class Layout:
         """Start from the plan of a block."""
         grain = float(block.weights[:, terms.price].mean()) * 0.01 + 1e-6 if len(block) else 1.0
         places = Places(Held.of(block.after, len(load)))
-        return cls(block, terms, load.copy(), active, block.after.copy(), places, grain)
+        limit = terms.rack_limits(block)
+        tighter = terms.is_tighter(block, limit)
+        return cls(block, terms, load.copy(), active, limit, tighter, block.after.copy(), places, grain)
 
     def violation_of(self, broker: NDArray[np.intp] | int, load: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how far brokers would be out of bounds with a load (..., 3); takers have upper bounds as well."""
@@ -118,9 +122,10 @@ class Layout:
         rack = self.terms.rack
         held = np.where(holders == NOBODY, NOBODY, rack[holders])
         same = (held[:, :, None] == rack[targets][None, None, :]).sum(axis=1)
-        factors = np.minimum(lengths(holders), MOST_REPLICAS)
         within = rack[sources][:, None] == rack[targets][None, :]
-        crowded = (rack[targets] >= 0)[None, :] & ~within & (same >= self.terms.limits[factors][:, None])
+        # A move within a rack does not change how many replicas the rack has.
+        crowded = (rack[targets] >= 0)[None, :] & (same - within >= self.limit[rows][:, None])
+        crowded &= ~within | self.tighter[rows][:, None]
         light = ~self.terms.are_oversized(self.block.weights[rows])
         return np.asarray(~there & ~crowded & light[:, None])
 

@@ -20,7 +20,6 @@ from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
-from spark_bridge.model.goal import MOST_REPLICAS
 
 TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
 """The measures levelled in each turn: all together, then each alone, with the brokers emptiest in that measure."""
@@ -92,7 +91,7 @@ class Level:
         view = View.of(block, number, self.turn, self.terms, self.load, self.measures)
         view = view.within(self.terms.disk, self.load, block)
         destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
-        racks, limits = self.terms.rack.tolist(), self.terms.limits.tolist()
+        racks, limits = self.terms.rack.tolist(), self.terms.rack_limits(block)
         held = Held.of(block.after, len(self.load))
         work = _Work(
             block,
@@ -103,7 +102,8 @@ class Level:
             block.after.copy(),
             held,
             racks,
-            limits,
+            limits.tolist(),
+            self.terms.is_tighter(block, limits).tolist(),
             self.terms.takes.tolist(),
             self.terms.low.tolist(),
             light(block).astype(np.int64).tolist(),
@@ -129,6 +129,7 @@ class _Work:
     held: Held
     racks: list[int]
     limits: list[int]
+    tighter: list[bool]
     takes: list[bool]
     low: list[list[int]]
     light: list[int]
@@ -180,7 +181,7 @@ class _Work:
             # Too heavy a replica would take the broker below its level; too light a one would be moved for nothing.
             fits = weight[0] <= most[0] and weight[1] <= most[1] and weight[2] <= most[2]
             helps = weight[0] > least[0] or weight[1] > least[1] or weight[2] > least[2]
-            target = self._target(broker, replicas, weight) if fits and helps else None
+            target = self._target(row, broker, replicas, weight) if fits and helps else None
             if target is None:
                 continue
             self.after[row, column] = target
@@ -224,12 +225,13 @@ class _Work:
         """Return (3) the weights that a replica must exceed in at least one needed measure to help."""
         return [self.light[m] if m in needed else UNBOUNDED for m in range(len(self.light))]
 
-    def _target(self, source: int, replicas: list[int], weight: list[int]) -> int | None:
-        """Choose a target for a replica and count the move; return None if the replica stays."""
+    def _target(self, row: int, source: int, replicas: list[int], weight: list[int]) -> int | None:
+        """Choose a target for a row's replica and count the move; return None if the replica stays."""
         holders = [b for b in replicas if b != NOBODY]
         others = [b for b in holders if b != source]
-        barred = full_racks(others, self.racks, self.limits[min(len(holders), MOST_REPLICAS)])
-        barred.discard(self.racks[source])
+        barred = full_racks(others, self.racks, self.limits[row])
+        if not self.tighter[row]:
+            barred.discard(self.racks[source])
         target = self.destinations.choose(holders, barred, weight)
         # A move to a broker that is no emptier than the source gains nothing.
         if target is None or self.view.full[target] >= self.view.full[source]:

@@ -27,7 +27,8 @@ class Loose:
     Attributes:
         after: (P, W) the lists, which may change.
         homes: (P, R) the brokers that had the partition, NOBODY in place of those that must lose it.
-        limit: (P) how many replicas of the partition a rack may hold.
+        limit: (P) how many replicas of the partition a rack may hold for a replica to move there.
+        tighter: (P) whether a move within a rack also has to keep to the limit (see `Terms.is_tighter`).
         rack: (B) rack numbers, negative without a rack.
         receives: (B) the brokers that may get new replicas.
         gives: (B) the brokers that may lose replicas that need not move; none if only forced moves are made.
@@ -38,6 +39,7 @@ class Loose:
     after: NDArray[np.int32]
     homes: NDArray[np.int32]
     limit: NDArray[np.int32]
+    tighter: NDArray[np.bool_]
     rack: NDArray[np.int32]
     receives: NDArray[np.bool_]
     gives: NDArray[np.bool_]
@@ -48,15 +50,17 @@ class Loose:
     def of(cls, block: Block, after: NDArray[np.int32], terms: Terms) -> Loose:
         """Return the loose replicas of a block's lists."""
         homes = np.where((block.before != NOBODY) & ~terms.leaves[block.before], block.before, NOBODY)
-        limit = terms.limits[np.minimum(terms.factors(block), MOST_REPLICAS)]
+        limit = terms.rack_limits(block)
+        tighter = terms.is_tighter(block, limit)
         nobody, width = np.zeros_like(terms.receives), np.full(len(block), after.shape[1])
-        return cls(after, homes.astype(np.int32), limit, terms.rack, terms.receives, nobody, nobody, width)
+        return cls(after, homes.astype(np.int32), limit, tighter, terms.rack, terms.receives, nobody, nobody, width)
 
     def with_evening(self, block: Block, terms: Terms) -> Loose:
         """Return the loose replicas including those that evening out may move."""
         kept = self.homes != NOBODY
         if terms.repairs:
-            kept &= ~surplus(self.homes, terms.rack, self.limit, np.zeros(len(terms.rack)))
+            limit = terms.limits[np.minimum(terms.factors(block), MOST_REPLICAS)]
+            kept &= ~surplus(self.homes, terms.rack, limit, np.zeros(len(terms.rack)))
         forced = np.maximum(terms.factors(block) - counts(kept), 0)
         return evolve(self, gives=terms.gives, takes=terms.takes, forced=forced)
 
@@ -85,7 +89,8 @@ class Loose:
         racks = np.where(holders == NOBODY, NOBODY, self.rack[holders])
         same = (racks[:, :, None] == self.rack[targets]).sum(axis=1)
         within = (self.rack[sources][:, None] == self.rack[targets]) & (sources != NOBODY)[:, None]
-        spread = within | (self.rack[targets] < 0) | (same < self.limit[rows][:, None])
+        spread = (self.rack[targets] < 0) | (same - within < self.limit[rows][:, None])
+        spread |= within & ~self.tighter[rows][:, None]
         new = self._is_new(rows, columns)
         evened = (new | self.gives[sources])[:, None] & self.takes[targets]
         new = (new & (self._others(rows, columns) < self.forced[rows]))[:, None] & self.receives[targets]

@@ -40,6 +40,8 @@ class Oversized:
         heaviest: (3) the weights of the heaviest other replica.
         place: (G, 2) each partition's block and its row there.
         weights: (G, 3) the weights of one replica.
+        limit: (G) up to how many replicas of the partition a rack may hold for another one to move there.
+        tighter: (G) whether a move within a rack also has to keep to the limit (see `Terms.is_tighter`).
         holders: (G, MOST_REPLICAS) broker indices, NOBODY after the last.
     """
 
@@ -47,6 +49,8 @@ class Oversized:
     heaviest: NDArray[np.int64]
     place: NDArray[np.int64]
     weights: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    tighter: NDArray[np.int64]
     holders: NDArray[np.int64]
 
     def fixed(self, brokers: int) -> Fixed:
@@ -63,6 +67,8 @@ NONE = Oversized(
     np.full(len(MEASURES), UNBOUNDED),
     np.zeros((0, 2), np.int64),
     np.zeros((0, len(MEASURES)), np.int64),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
     np.zeros((0, MOST_REPLICAS), np.int64),
 )
 
@@ -75,16 +81,18 @@ Ask = Callable[[Query], Tally]
 class _Heavier:
     """The query for partitions whose replicas are heavier than `least` (3) in any measure."""
 
+    terms: Terms
     least: NDArray[np.int64]
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Return a row for each: block and row, weights, and holders; and the weights of the heaviest other replica."""
+        """Return a row for each, as in `Oversized`, and the weights of the heaviest other replica."""
         heavier = (block.weights > self.least).any(axis=1)
         rows = np.flatnonzero(heavier)
-        holders = widened(block.after[rows], MOST_REPLICAS)
+        holders, limits = widened(block.after[rows], MOST_REPLICAS), self.terms.rack_limits(block)
+        limit = np.stack([limits, self.terms.is_tighter(block, limits)], axis=1)[rows]
         place = np.stack([np.full(len(rows), number), rows], axis=1)
         return {
-            "all_heavier": np.hstack([place, block.weights[rows], holders]).astype(np.int64),
+            "all_heavier": np.hstack([place, block.weights[rows], limit, holders]).astype(np.int64),
             "max_other": block.weights[~heavier].max(axis=0, initial=0),
         }
 
@@ -97,25 +105,26 @@ def oversized(ask: Ask, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
         return NONE
     above = np.full(len(MEASURES), UNBOUNDED)
     above[weighed] = most[weighed]
-    found = _heavier(ask, above)
+    found = _heavier(ask, terms, above)
     above[_leave_enough(terms, found)] = UNBOUNDED
     weighed = [m for m in weighed if above[m] < UNBOUNDED]
     while weighed:
         # Without the replicas found so far, the shares of the other brokers are smaller, so more may be oversized.
-        found = _heavier(ask, above // 2)
+        found = _heavier(ask, terms, above // 2)
         for m in weighed:
             above[m] = _above(terms, found, m)
         if (above >= found.above)[weighed].all():
             break
-    return _heavier(ask, above)
+    return _heavier(ask, terms, above)
 
 
-def _heavier(ask: Ask, above: NDArray[np.int64]) -> Oversized:
+def _heavier(ask: Ask, terms: Terms, above: NDArray[np.int64]) -> Oversized:
     """Return the replicas heavier than a limit, in order of block and row."""
-    tally = ask(_Heavier(above))
+    tally = ask(_Heavier(terms, above))
     rows = tally["all_heavier"]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    return Oversized(above, tally["max_other"], *np.split(rows, (2, 2 + len(MEASURES)), axis=1))
+    place, weights, limit, holders = np.split(rows, np.cumsum((2, len(MEASURES), 2)), axis=1)
+    return Oversized(above, tally["max_other"], place, weights, limit[:, 0], limit[:, 1], holders)
 
 
 def _leave_enough(terms: Terms, found: Oversized) -> NDArray[np.bool_]:
@@ -267,8 +276,8 @@ class _Placing:
         able = terms.takes & (self.load[:, BYTES] + self.found.weights[row, BYTES] <= terms.disk)
         able[holders] = False
         racks = terms.rack[holders[holders != source]]
-        full = [r for r in sorted(set(racks[racks >= 0].tolist())) if (racks == r).sum() >= terms.limits[len(holders)]]
+        limit = self.found.limit[row]
+        full = [r for r in sorted(set(racks[racks >= 0].tolist())) if (racks == r).sum() >= limit]
         # A move within a rack does not change how many replicas the rack has.
-        return np.asarray(
-            able & (~np.isin(terms.rack, full) | ((terms.rack >= 0) & (terms.rack == terms.rack[source])))
-        )
+        within = (terms.rack >= 0) & (terms.rack == terms.rack[source]) & (not self.found.tighter[row])
+        return np.asarray(able & (~np.isin(terms.rack, full) | within))

@@ -8,12 +8,13 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.racks import rack_limits, units
+from spark_bridge.kernel.racks import limits_beside, units
+from spark_bridge.kernel.rights import Racks, racks_of, receiving_and_leaving, resting
 from spark_bridge.kernel.shares import Rooms, bounds, shares, whole_bounds
 from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
-from spark_bridge.model.brokers import Brokers, BrokerState
+from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind, LeaderScope
 from spark_bridge.model.lists import lengths
 
@@ -22,9 +23,6 @@ UNBOUNDED = np.iinfo(np.int64).max // 4
 
 _IN_VAIN = 0.1
 """The load that a broker may keep besides its oversized replicas, as a part of their load above its bounds."""
-
-_CROWDS = 8
-"""The number of crowds that are told apart; larger ones count as the largest of these."""
 
 _RELIEVED = 0.5
 """Brokers that are relieved of one measure keep at least this part of their lower bounds of the others."""
@@ -63,7 +61,8 @@ class Terms:
 
     Attributes:
         rack: (B) rack numbers, negative without a rack, or for all brokers if racks do not count.
-        limits: By replication factor, how many replicas of a partition a rack may hold.
+        limits: By replication factor, the number of replicas of a partition above which some must leave a rack.
+        rests: (B) the brokers that neither receive nor lose replicas; none if what they keep does not count for racks.
         receives: (B) the brokers that may receive a replica that must move.
         leaves: (B) the brokers whose replicas must all move.
         gives: (B) the brokers that may lose replicas to even out.
@@ -84,6 +83,7 @@ class Terms:
 
     rack: NDArray[np.int32]
     limits: NDArray[np.int32]
+    rests: NDArray[np.bool_]
     receives: NDArray[np.bool_]
     leaves: NDArray[np.bool_]
     gives: NDArray[np.bool_]
@@ -104,6 +104,18 @@ class Terms:
     def factors(self, block: Block) -> NDArray[np.int64]:
         """Return (P) the wanted number of replicas of each partition."""
         return wanted_factors(block, self.factor, self.topics)
+
+    def rack_limits(self, block: Block) -> NDArray[np.int32]:
+        """Return (P) up to how many replicas of each partition a rack may hold for another one to move there."""
+        factors = np.minimum(self.factors(block), MOST_REPLICAS)
+        return limits_beside(block.before, factors, self.rack, self.receives, self.rests, self.limits)
+
+    def is_tighter(self, block: Block, limits: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return (P) of which partitions these rack limits are smaller because of what brokers at rest keep.
+
+        A replica of them that moves within a rack above its limit leaves it instead.
+        """
+        return np.asarray(limits < self.limits[np.minimum(self.factors(block), MOST_REPLICAS)])
 
     def with_nobody_pushed(self, load: NDArray[np.int64]) -> Terms:
         """Return terms under which no receiver may end above its upper bound, or above a load that exceeds it."""
@@ -161,6 +173,8 @@ def make_terms(
     load: NDArray[np.int64],
     first: Tally,
     fixed: Fixed | None = None,
+    *,
+    counts_rests: bool = True,
 ) -> Terms:
     """Draw up the terms.
 
@@ -170,10 +184,11 @@ def make_terms(
         load: (B, 3) the loads now.
         first: The totals by replication factor (see `AtFirst`).
         fixed: The oversized replicas, if there are any.
+        counts_rests: Whether what brokers at rest keep counts in racks, as in the totals.
     """
     named, nothing = brokers.indices(goal.brokers), Fixed.nothing(len(brokers))
-    live, leaves = _receiving_and_leaving(brokers, goal)
-    racks, capacity = racks_of(brokers, goal), np.where(live, brokers.capacity, 0.0)
+    live, _ = receiving_and_leaving(brokers, goal)
+    racks, capacity = racks_of(brokers, goal, counts_rests=counts_rests), np.where(live, brokers.capacity, 0.0)
     shared = _Shared(capacity, racks, load, resting(brokers, goal), *_by_factor(first), goal.tolerance)
     relieves = goal.kind is GoalKind.RELIEVE
     share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
@@ -182,13 +197,14 @@ def make_terms(
     return Terms(
         rack=racks.rack,
         limits=racks.limits,
+        rests=racks.rests,
         receives=live,
-        leaves=leaves & goal.mends,
+        leaves=racks.leaves,
         gives=gives,
         takes=takes,
         # Old brokers only fill the added ones: nothing requires an old one to end below its upper bound.
         sheds=gives if goal.kind is not GoalKind.ADD_BROKERS else np.zeros_like(gives),
-        repairs=goal.racks and goal.mends,
+        repairs=racks.repairs,
         share=share,
         low=_to_reach(goal.kind, low, load, gives, takes),
         high=high,
@@ -201,52 +217,6 @@ def make_terms(
         keeps_leaders=goal.leader_scope is LeaderScope.NONE,
         fixed=fixed or nothing,
     )
-
-
-@frozen(eq=False)
-class Racks:
-    """The racks of brokers, and what each may hold.
-
-    Relieving leaves crowded racks as they are. A partition's crowd, the number of its replicas above the limits, then
-    adds to what each rack may hold of it.
-
-    Attributes:
-        rack: (B) rack numbers, negative without a rack.
-        limits: Rack limits (see `rack_limits`).
-        crowds: The number of different crowds that are told apart; 1 where crowds do not count.
-    """
-
-    rack: NDArray[np.int32]
-    limits: NDArray[np.int32]
-    crowds: int
-
-
-def racks_of(brokers: Brokers, goal: Goal) -> Racks:
-    """Return the racks that a goal knows."""
-    rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
-    live, _ = _receiving_and_leaving(brokers, goal)
-    leaves_crowds = goal.kind is GoalKind.RELIEVE and bool((rack >= 0).any())
-    return Racks(rack, rack_limits(rack, live), _CROWDS if leaves_crowds else 1)
-
-
-def resting(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
-    """Return (B) the brokers that neither receive nor lose replicas."""
-    live, leaves = _receiving_and_leaving(brokers, goal)
-    if goal.mends:
-        return ~(live | leaves)
-    # Draining brokers keep what they have under these goals. What relieved brokers have may leave, so it is shared out.
-    rests = ~live
-    rests[brokers.indices(goal.brokers)] = False
-    return rests
-
-
-def _receiving_and_leaving(brokers: Brokers, goal: Goal) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return (B) the brokers that may receive, and those that are draining, dead or removed."""
-    leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-    leaves[brokers.indices(goal.brokers)] |= goal.kind is GoalKind.REMOVE_BROKERS
-    live = brokers.in_state(BrokerState.LIVE) & ~leaves
-    live[brokers.indices(goal.exclude)] = False
-    return live, leaves
 
 
 def _scope(
@@ -297,7 +267,7 @@ class _Shared:
         at_rest: (N, 6) the replicas that brokers at rest had at first: broker, wanted factor, number of resting
             replicas of the partition, weights.
         by_rest: (MOST_REPLICAS + 1, E, 3) the weights of one replica of each partition, by wanted factor, by how
-            many of its replicas rested at first, and by its crowd.
+            many of its replicas rested at first, and by what racks may hold of it (see `Racks.offset`).
         tolerance: How far from its share a broker may end, as a part of the share.
     """
 
@@ -348,7 +318,7 @@ class _Shared:
     def _rooms(self, unit: NDArray[np.intp], fixed: Fixed, m: int) -> Rooms:
         """Return what brokers can hold of a measure besides what rests and what is fixed.
 
-        Partitions are distinguished by their factor, by how many of their replicas rest, and by their crowd.
+        Partitions are distinguished by their factor, by how many of their replicas rest, and by what a rack may hold.
         """
         free = (self.by_factor - fixed.by_factor)[:, m] / np.maximum(self.by_rest[:, :, m].sum(axis=1), 1)
         factor, rested = np.nonzero(self.by_rest.any(axis=2))
@@ -359,7 +329,7 @@ class _Shared:
         # What rests now is less than at first if brokers have lost some of it, and does not include what is fixed.
         at_first = np.bincount(broker, weight, len(self.load))
         rests = weight * ((self.load - fixed.load)[:, m] / np.maximum(at_first, 1))[broker]
-        limits = self.racks.limits[factor] + rested % self.racks.crowds
+        limits = self.racks.limits[factor] + self.racks.tightest + rested % self.racks.offsets
         of_rack = np.repeat((single * limits)[:, None], int(unit.max(initial=NOBODY)) + 1, axis=1)
         of_class = row[self.at_rest[:, 1], self.at_rest[:, 2]]
         np.subtract.at(of_rack, (of_class, unit[broker]), rests)

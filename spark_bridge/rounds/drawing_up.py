@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.oversized import oversized, relocate
-from spark_bridge.kernel.racks import surplus
+from spark_bridge.kernel.rights import Racks, racks_of, resting
 from spark_bridge.kernel.tally import Tally, loads, sums
-from spark_bridge.kernel.terms import Racks, Terms, make_terms, matches, racks_of, resting, wanted_factors
+from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
 from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
@@ -22,12 +22,12 @@ class AtFirst:
     """The query for the loads before the plan, the weights by wanted replication factor, and the topics' matches.
 
     A replica rests if its broker neither receives nor loses replicas. Weights are reported twice: in `by_rest` by how
-    many replicas of a partition rest, and in `all_at_rest` by broker for those that rest. Where a goal leaves crowded
-    racks as they are, both also tell partitions apart by their crowd (see `Racks`).
+    many replicas of a partition rest, and in `all_at_rest` by broker for those that rest. Both also tell partitions
+    apart by what racks may hold of them (see `Racks.offset`).
 
     Attributes:
         rests: (B) the brokers that neither receive nor lose replicas.
-        racks: The racks, and whether crowds count.
+        racks: The racks, and what they may hold.
         goal: The goal.
     """
 
@@ -36,9 +36,9 @@ class AtFirst:
     goal: Goal
 
     @classmethod
-    def of(cls, brokers: Brokers, goal: Goal) -> AtFirst:
-        """Return the query for a cluster and a goal."""
-        return cls(resting(brokers, goal), racks_of(brokers, goal), goal)
+    def of(cls, brokers: Brokers, goal: Goal, *, counts_rests: bool = True) -> AtFirst:
+        """Return the query for a cluster and a goal (see `racks_of`)."""
+        return cls(resting(brokers, goal), racks_of(brokers, goal, counts_rests=counts_rests), goal)
 
     def __call__(self, number: int, block: Block) -> Tally:
         """Return the tally of a block."""
@@ -47,7 +47,7 @@ class AtFirst:
         # Usually no broker rests, and the lookup can be skipped.
         before = block.before if self.rests.any() else block.before[:, :0]
         rests = (before != NOBODY) & self.rests[before]
-        rested = counts(rests) * self.racks.crowds + self._crowd(block, factor)
+        rested = counts(rests) * self.racks.offsets + self.racks.offset(block.before, factor)
         return {
             "load": loads(block, len(self.rests), before=True),
             "by_rest": self._by_rest(block, factor, rested),
@@ -56,13 +56,6 @@ class AtFirst:
             "matched": matches(block, self.goal.topics),
             "leaders": sums(block.before[:, 0], np.ones(len(block), np.int64), len(self.rests)),
         }
-
-    def _crowd(self, block: Block, factor: NDArray[np.int64]) -> NDArray[np.int64] | int:
-        """Return (P) the replicas above the limits of their racks, at most as many as are told apart."""
-        if self.racks.crowds == 1:
-            return 0
-        above = surplus(block.before, self.racks.rack, self.racks.limits[factor], np.zeros(len(self.rests)))
-        return np.asarray(np.minimum(counts(above), self.racks.crowds - 1))
 
     def _by_rest(self, block: Block, factor: NDArray[np.int64], rested: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return (MOST_REPLICAS + 1, E, 3) the weights of one replica of each, by factor and resting replicas."""
@@ -84,9 +77,25 @@ class AtFirst:
 
     @property
     def _shape(self) -> tuple[int, int, int]:
-        """Return the number of brokers, of factors, and of possible counts of resting replicas and crowds."""
+        """Return the number of brokers, of factors, and of possible counts of resting replicas and offsets."""
         most = min(int(np.count_nonzero(self.rests)), MOST_REPLICAS)
-        return len(self.rests), MOST_REPLICAS + 1, (most + 1) * self.racks.crowds
+        return len(self.rests), MOST_REPLICAS + 1, (most + 1) * self.racks.offsets
+
+
+@frozen(eq=False)
+class Tighter:
+    """The query for the number of partitions of which racks may hold less because brokers at rest keep some."""
+
+    racks: Racks
+    goal: Goal
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Count the partitions of a block."""
+        del number
+        factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
+        return {
+            "tighter": np.array([np.count_nonzero(self.racks.beside(block.before, factor) < self.racks.limits[factor])])
+        }
 
 
 @frozen(eq=False)
@@ -97,10 +106,11 @@ class DrawnUp:
     brokers: Brokers
     goal: Goal
     first: Tally
+    counts_rests: bool = True
 
     def plain(self, load: NDArray[np.int64]) -> Terms:
         """Return the terms for the loads of brokers now, as if no replica were oversized."""
-        return make_terms(self.brokers, self.goal, load, self.first)
+        return make_terms(self.brokers, self.goal, load, self.first, counts_rests=self.counts_rests)
 
     def terms(self, load: NDArray[np.int64], plain: Terms) -> tuple[Terms, NDArray[np.int64]]:
         """Return the terms for the loads of brokers now, and the moves of oversized replicas (see `relocate`).
@@ -114,4 +124,4 @@ class DrawnUp:
             return plain, np.zeros((0, 4), np.int64)
         placed, moves = relocate(found, plain, load)
         fixed = placed.fixed(len(load))
-        return make_terms(self.brokers, self.goal, load, self.first, fixed), moves
+        return make_terms(self.brokers, self.goal, load, self.first, fixed, counts_rests=self.counts_rests), moves

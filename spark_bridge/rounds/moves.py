@@ -13,6 +13,7 @@ Then leaders are chosen (see `leaders`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 
@@ -25,8 +26,9 @@ from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.oversized import Relocate
+from spark_bridge.kernel.rights import racks_of
 from spark_bridge.kernel.settle import Settle
-from spark_bridge.kernel.tally import BlockStep, Tally
+from spark_bridge.kernel.tally import BlockStep, Tally, cost
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.kernel.walls import WallsFrom
@@ -35,9 +37,9 @@ from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind
 from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.rounds.dealing import deal, redeal
-from spark_bridge.rounds.drawing_up import AtFirst, DrawnUp
+from spark_bridge.rounds.drawing_up import AtFirst, DrawnUp, Tighter
 from spark_bridge.rounds.evenness import walls_of
-from spark_bridge.rounds.refusals import refuse_additions, refuse_unmatched, refuse_unplaced
+from spark_bridge.rounds.refusals import Unplaced, refuse_additions, refuse_unmatched, refuse_unplaced
 
 MOST_SETTLED = 5_000
 """A cluster of up to this number of partitions, in one block, is planned in one step (see `settle`)."""
@@ -89,6 +91,18 @@ class Evening(Enum):
 
 
 @frozen
+class Cost:
+    """The query for what the plan moves, in bytes or in another measure (see `Terms.price`)."""
+
+    price: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Return the cost of a block's plan."""
+        del number
+        return {"cost": np.array([cost(block, self.price)])}
+
+
+@frozen
 class Afresh:
     """The step that discards the plan."""
 
@@ -107,15 +121,49 @@ def plan_moves(
 ) -> Bounds:
     """Move replicas in an engine's blocks, in which nothing is planned yet; leaders are chosen later.
 
+    Where brokers at rest keep replicas that leave racks a smaller limit (see `racks`), forced moves cost the same with
+    and without it, unless disks have no room. Evening out may cost more, so it is planned both ways, and the smaller
+    limit holds if the plan does not cost more.
+
     Raises:
         PlanError: The goal cannot be planned for this cluster.
     """
     refuse_additions(brokers, goal)
+    attempt = partial(_moved, engine, brokers, goal, progress, evening)
+    racks = racks_of(brokers, goal)
+    if not racks.tightest or not engine.ask(Tighter(racks, goal))["tighter"].any():
+        return attempt(counts_rests=True)
+    if goal.kind in FORCED_ONLY:
+        try:
+            return attempt(counts_rests=True)
+        except Unplaced:
+            # Disks may have room where racks hold more.
+            engine.step(Afresh())
+            return attempt(counts_rests=False)
+    plain = attempt(counts_rests=False)
+    least = _cost(engine, plain)
+    engine.step(Afresh())
+    with suppress(Unplaced):
+        counting = attempt(counts_rests=True)
+        if _cost(engine, counting) <= least:
+            return counting
+    engine.step(Afresh())
+    return attempt(counts_rests=False)
+
+
+def _cost(engine: Engine, bounds: Bounds) -> int:
+    return int(engine.ask(Cost(bounds.terms.price))["cost"][0])
+
+
+def _moved(
+    engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress, evening: Evening, *, counts_rests: bool
+) -> Bounds:
+    """Move replicas; in racks, count what brokers at rest keep, or not (see `racks`)."""
     progress(Progress("summing loads"))
-    first = engine.ask(AtFirst.of(brokers, goal))
+    first = engine.ask(AtFirst.of(brokers, goal, counts_rests=counts_rests))
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
-    drawn_up = DrawnUp(engine, brokers, goal, first)
+    drawn_up = DrawnUp(engine, brokers, goal, first, counts_rests)
     plain = drawn_up.plain(before)
     if goal.kind is GoalKind.LEADERS:
         return Bounds(plain, 0, before, before, before, first["leaders"], first["max_weight"], is_cut=False)

@@ -23,6 +23,10 @@ _ASKED: Final = 1_000
 """The most names that all blocks together may propose."""
 
 
+class Unplaced(PlanError):
+    """Replicas that must move find no broker."""
+
+
 def refuse_additions(brokers: Brokers, goal: Goal) -> None:
     """Reject brokers to add that cannot take replicas.
 
@@ -42,7 +46,8 @@ def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms)
     """Reject a cluster in which replicas that must move find no broker.
 
     Raises:
-        PlanError: There are such replicas.
+        Unplaced: There are such replicas.
+        PlanError: There are, and no broker receives any.
     """
     factors = np.flatnonzero(unplaced[:, 0])
     if not len(factors):
@@ -52,12 +57,12 @@ def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms)
     if receivers == 0:
         raise PlanError("no broker is left to receive replicas: name fewer brokers, or start others first")
     if factor > receivers:
-        raise PlanError(
+        raise Unplaced(
             f"{replicas} replicas find no broker: a replication factor of {factor} needs {factor} brokers, "
             f"and of {len(brokers)} only {receivers} may receive replicas: start {factor - receivers} more, "
             f"name fewer, or lower the factor to {receivers}"
         )
-    raise PlanError(
+    raise Unplaced(
         f"{replicas} replicas of {size} bytes together find no broker that has room on its disks for them: add disks "
         f"for {size} bytes where they may go, or start brokers with as much, or name fewer brokers"
     )

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
 from controller.admin.broker_log_dirs import BrokerLogDirs
-from controller.admin.client import AdminClient, open_admin
+from controller.admin.client import AdminClient, open_klamm_admin
 from tests.channels.scripted_broker import MemoryNetwork
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -98,7 +98,7 @@ async def ask_to_move(
     node: FakeNode, nursery: trio.Nursery, within: float = 10.0
 ) -> AlterPartitionReassignmentsResponse:
     await nursery.start(node.serve)
-    async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=within) as admin:
+    async with open_klamm_admin(bootstrap=[("127.0.0.1", node.port)], timeout=within) as admin:
         return await admin.alter_partition_reassignments([MOVE])
 
 
@@ -110,7 +110,7 @@ async def test_more_than_one_request_may_list_is_asked_for_in_several(
     answers = [AlterPartitionReassignmentsResponse(tuple(outcomes[at : at + 2])) for at in (0, 2, 4)]
     node = FakeNode(list(answers))
     await nursery.start(node.serve)
-    async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
+    async with open_klamm_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
         response = await admin.alter_partition_reassignments([replace(MOVE, partition=n) for n in range(5)])
     assert (response.partitions, node.asked) == (tuple(outcomes), 3)
 
@@ -169,7 +169,7 @@ async def test_a_question_whose_answer_is_lost_is_asked_again(nursery: trio.Nurs
         [ApiError(ErrorCode.REQUEST_TIMED_OUT, "the office was lost"), ListPartitionReassignmentsResponse(())]
     )
     await nursery.start(node.serve)
-    async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
+    async with open_klamm_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
         assert await admin.list_partition_reassignments() == ()
     assert node.asked == 2
 
@@ -198,7 +198,7 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
     ports: list[int] = [await nursery.start(each) for each in serving]
     node = FakeNode([], brokers=tuple(BrokerEndpoint(id_, "127.0.0.1", port) for id_, port in enumerate(ports, 1)))
     await nursery.start(node.serve)
-    async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=0.5) as admin:
+    async with open_klamm_admin(bootstrap=[("127.0.0.1", node.port)], timeout=0.5) as admin:
         said = await admin.describe_log_dirs([2, 1, 3, 4], [TopicPartition("orders", 0)])
     assert list(said) == [2, 1, 3, 4]
     assert said[1] == BrokerLogDirs((log_dir,), volumes={log_dir.path: Volume()})
@@ -213,7 +213,7 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
 async def test_a_controller_that_heeds_no_order_is_told_of(nursery: trio.Nursery) -> None:
     node = FakeNode([ElectLeadersResponse(())])
     await nursery.start(node.serve)
-    async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
+    async with open_klamm_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
         with pytest.raises(UnsupportedApi, match="heeded none: upgrade it"):
             await admin.elect_leaders(ElectionType.PREFERRED, orders={TopicPartition("orders", 0): (3, 1, 2)})
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import klamm
-from controller.admin.client import open_admin
+from controller.admin.client import open_klamm_admin
 from controller.events import BrokerChange, PartitionModifications
 from controller.node.service import ControllerService
 from tests.kit.service import Controllers, connected, hang, until
@@ -51,7 +51,7 @@ async def test_nothing_of_an_earlier_office_is_remembered_in_the_next(controller
         service = await controllers.start_active()
         topic = formats.TopicZnode({0: ReplicaAssignment((1,))}, "id")
         await tool.multi([Create(paths.topic("orders"), formats.encode_topic(topic))])
-        async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+        async with open_klamm_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
             with trio.fail_after(10):
                 while not (await admin.read_metadata()).partitions:
                     await trio.sleep(0.001)
@@ -70,7 +70,7 @@ async def test_the_end_of_a_session_does_not_wait_for_an_event_that_hangs(
     service = await controllers.start_active()
     await hang(service, monkeypatch, PartitionModifications("orders"))
     controllers.memory.expire(service.store.session_id)
-    async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+    async with open_klamm_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
         with trio.fail_after(10):
             assert (await admin.read_metadata()).controller_epoch == 2
 

@@ -12,8 +12,9 @@ from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.admin.sync_client import SyncAdminClient, open_sync_admin
 from tests.kit.service import Controllers
-from transport.errors import ErrorCode
+from transport.errors import ApiError, ErrorCode
 from transport.messages import NewTopic
+from transport.metadata import TopicPartition
 from transport.store.protocol import StoreUnavailable
 
 
@@ -31,18 +32,28 @@ async def test_a_script_asks_and_leaves_no_thread_behind(controllers: Controller
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("klamm-admin")]
 
 
-def test_what_a_call_raises_is_raised_in_the_script() -> None:
-    with (
-        open_sync_admin(bootstrap=[("127.0.0.1", 1)], timeout=1) as admin,
-        pytest.raises(ClusterUnreachable, match=r"through 127\.0\.0\.1:1: cannot connect to .*: nothing listens there"),
-    ):
-        admin.read_metadata()
+def asking_for_a_missing_partition(port: int) -> ErrorCode:
+    """Return the error that a call raises in a script."""
+    with open_sync_admin(bootstrap=[("127.0.0.1", port)]) as admin, pytest.raises(ApiError) as raised:
+        admin.list_reassignments([TopicPartition("missing", 0)])
+    return raised.value.code
+
+
+async def test_what_a_call_raises_is_raised_in_the_script(controllers: Controllers) -> None:
+    service = await controllers.start()
+    code = await trio.to_thread.run_sync(asking_for_a_missing_partition, service.endpoint.port)
+    assert code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_what_opening_raises_is_raised_in_the_script() -> None:
     with (
         pytest.raises(StoreUnavailable, match="nothing listens at 127"),
         open_sync_admin(zookeeper_connect="127.0.0.1:1"),
+    ):
+        pass
+    with (
+        pytest.raises(ClusterUnreachable, match=r"cannot connect to 127\.0\.0\.1:1: nothing listens there"),
+        open_sync_admin(bootstrap=[("127.0.0.1", 1)], timeout=0.5),
     ):
         pass
 

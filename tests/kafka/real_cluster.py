@@ -11,7 +11,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from controller.admin.client import AdminClient, open_admin
+from controller.admin.client import AdminClient, open_klamm_admin
 from tests.kafka import jars
 from tests.kafka.cluster_security import ADMIN, ClusterSecurity
 from tests.kafka.real_brokers import RealBroker, kill
@@ -236,7 +236,7 @@ async def real_cluster(
                 nursery.start_soon(broker.start)
         if not is_first:
             await _begin(controllers, starting.program)
-        async with open_admin(zookeeper_connect=zookeeper, network=network, timeout=PATIENCE_SECONDS) as admin:
+        async with open_klamm_admin(zookeeper_connect=zookeeper, network=network, timeout=PATIENCE_SECONDS) as admin:
             cluster = RealCluster(zookeeper, directory, admin, brokers, addresses, controllers, security)
             if is_first:
                 await cluster.until_registered(*broker_ids)

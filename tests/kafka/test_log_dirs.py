@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
-from klamm import AdminClient, open_admin
+from klamm import AdminClient, KafkaAdmin, open_admin
 from tests.kafka.scripted_broker import ScriptedBroker
 from tests.kafka.test_kafka_node import KAFKA, TP, create_topic
 from tests.kit.service import Controllers, until
@@ -95,7 +95,7 @@ async def test_an_administrator_reads_the_directories_of_kafkas_brokers(
         nursery.cancel_scope.cancel()
 
 
-async def copied(admin: AdminClient) -> tuple[int, int]:
+async def copied(admin: AdminClient | KafkaAdmin) -> tuple[int, int]:
     """Return the bytes of the new replica's log, and of the leader's."""
     [move] = (await admin.describe_reassignments()).values()
     [replica] = move.progress

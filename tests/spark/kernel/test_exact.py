@@ -55,7 +55,7 @@ def legal_plans(block: Block, brokers: Brokers, goal: Goal, factors: list[int]) 
 def broken_with(block: Block, brokers: Brokers, goal: Goal, row: int, brokers_of_row: tuple[int, ...]) -> list[str]:
     lists: list[tuple[int, ...]] = [(0,)] * len(block)
     lists[row] = brokers_of_row
-    return violations(block.with_after(padded(lists)), brokers, goal)
+    return violations(block.with_after(padded(lists)), brokers, goal, counts_rests=False)
 
 
 def bounds(rng: Random, brokers: Brokers) -> tuple[Loads, Loads]:

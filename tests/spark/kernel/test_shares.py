@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from spark_bridge.engines.in_process import InProcess
+from spark_bridge.kernel.rights import resting
 from spark_bridge.kernel.shares import Rooms, bounds, proportional, shares, whole_bounds
-from spark_bridge.kernel.terms import make_terms, resting
+from spark_bridge.kernel.terms import make_terms
 from spark_bridge.model.block import BYTES
 from spark_bridge.rounds.drawing_up import AtFirst, DrawnUp
 from tests.spark.kernel.exact import Problem

@@ -30,6 +30,19 @@ def in_a_few_racks(rng: Random, count: int) -> list[Broker]:
     return [Broker(n, "alone" if n == alone else names[n % len(names)]) for n in range(count)]
 
 
+def with_keepers(rng: Random, count: int) -> list[Broker]:
+    """Draw brokers of which some in each rack only keep what they have, and one may drain; at least three receive."""
+    names = [f"rack-{n}" for n in range(rng.randint(2, 3))]
+    racks: list[Rack] = [rng.choice(names) for _ in range(count)]
+    if rng.random() < 0.2:
+        racks[rng.randrange(count)] = None
+    states = [LIVE] * 3 + [rng.choice((LIVE, EXCLUDED, EXCLUDED)) for _ in range(count - 3)]
+    if rng.random() < 0.3:
+        states[-1] = rng.choice((DRAINING, DEAD))
+    rng.shuffle(states)
+    return [Broker(n, rack, state=state) for n, (rack, state) in enumerate(zip(racks, states, strict=True))]
+
+
 def with_disks(rng: Random, brokers: Sequence[Broker], held: Sequence[int], total: int) -> list[Broker]:
     """Give brokers disks, in one cluster of three.
 

@@ -15,7 +15,7 @@ from attrs import frozen
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import GoalKind
 from tests.spark.kernel.instances import Instance
-from tests.spark.shapes.brokers import draw_brokers, in_a_few_racks, with_disks
+from tests.spark.shapes.brokers import draw_brokers, in_a_few_racks, with_disks, with_keepers
 from tests.spark.shapes.goals import Held, draw_goal, kind_of
 from tests.spark.shapes.sizes import SCALES, SIZES, rates
 
@@ -26,6 +26,11 @@ _FACTORS: Final[tuple[Factors, ...]] = ((1,), (2,), (3,), (3,), (1, 2, 3), (1, 2
 
 _CROWDED: Final = 20
 """Each so manieth cluster is crowded."""
+
+KEEPERS_FROM: Final = 1_000_000
+"""From this seed on, each cluster has brokers that only keep what they have, in racks with others that receive."""
+
+_WIDE: Final[tuple[Factors, ...]] = ((3,), (4,), (5,), (3, 4, 5), (2, 6))
 
 _NAMES: Final = ("orders", "clicks.v2", "a_b-c", "Größe", "日本", "данные", "x" * 249)
 
@@ -38,6 +43,9 @@ def shaped(seed: int, *, small: bool = False) -> Instance:
         small: Whether no cluster is large: for solvers that take long.
     """
     rng = Random(seed)
+    if seed >= KEEPERS_FROM:
+        many = rng.randint(6, 12)
+        return _of(rng, seed, rng.randint(1, 40), with_keepers(rng, many), _WIDE)
     if seed % _CROWDED == _CROWDED - 1:
         return drawn(rng, seed, rng.randint(1, 20), rng.randint(5, 9), crowded=True)
     large = rng.random() < 0.1 and not small
@@ -51,10 +59,16 @@ def drawn(rng: Random, seed: int, count: int, many: int, *, crowded: bool = Fals
 
     Where it is crowded, most partitions are on all brokers but one or two, and racks are of very different sizes.
     """
-    kind, brokers = kind_of(seed), in_a_few_racks(rng, many) if crowded else draw_brokers(rng, many)
+    brokers = in_a_few_racks(rng, many) if crowded else draw_brokers(rng, many)
+    return _of(rng, seed, count, brokers, None if crowded else _FACTORS)
+
+
+def _of(rng: Random, seed: int, count: int, brokers: Sequence[Broker], factors: Sequence[Factors] | None) -> Instance:
+    """Draw partitions on brokers, and a goal; without factors, most partitions are on all brokers but one or two."""
+    kind = kind_of(seed)
     added = rng.randint(1, max(1, len(brokers) // 4)) if kind is GoalKind.ADD_BROKERS or rng.random() < 0.1 else 0
     old = brokers[: len(brokers) - added]
-    partitions = _partitions(rng, count, old, [(len(old) - 1, len(old) - 2, 2)] if crowded else _FACTORS)
+    partitions = _partitions(rng, count, old, factors or [(len(old) - 1, len(old) - 2, 2)])
     sizes = _sizes(rng, count)
     held = [0] * len(brokers)
     for size, replicas in zip(sizes, partitions.replicas, strict=True):

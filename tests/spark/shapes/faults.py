@@ -11,7 +11,7 @@ from tests.spark.kernel.instances import Instance
 from tests.spark.shapes.feasible import feasible
 from tests.spark.shapes.fuller import fuller
 from tests.spark.shapes.plans import EngineOf, ShapePlan, TookTooLong, blocks_for, in_process, planned, within
-from tests.spark.shapes.rules import STILL, Rules, broken_rules, moved
+from tests.spark.shapes.rules import FORCED_ONLY, STILL, Rules, broken_rules, moved
 
 
 @frozen
@@ -96,10 +96,14 @@ def _of_refusal(given: Instance, refusal: str) -> tuple[list[PlanFault], str]:
 
 def of_lists(given: Instance, plan: ShapePlan) -> Iterator[PlanFault]:
     """Yield which rules lists break, and what the summary says wrong of them."""
-    broken = broken_rules(given, plan.lists)
+    broken = broken_rules(given, plan.lists, beside=plan.beside)
     for rule in sorted({line.split(":")[0] for line in broken}):
         lines = [line for line in broken if line.startswith(f"{rule}:")]
         yield PlanFault(f"rule: {rule}", f"{len(lines)}, first {lines[0]}")
+    # Only disks can be a reason not to count what brokers keep, because all plans of such a goal cost the same.
+    ignores = str(given.goal.kind) in FORCED_ONLY and bool(broken_rules(given, plan.lists, beside=True))
+    if ignores and not plan.beside and feasible(given, beside=True):
+        yield PlanFault("racks without what brokers keep", "there is a plan with it")
     assert plan.summary is not None
     cost = moved(given, plan.lists)
     if plan.summary.lower_bound > cost:

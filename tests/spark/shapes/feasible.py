@@ -23,14 +23,19 @@ _MOST_PLACES: Final = 20_000
 _OPTIMAL, _INFEASIBLE = 0, 2
 
 
-def feasible(given: Instance) -> bool | None:
-    """Return whether there is a plan that keeps the hard rules; None where the solver could not tell."""
+def feasible(given: Instance, *, beside: bool = False) -> bool | None:
+    """Return whether there is a plan that keeps the hard rules; None where the solver could not tell.
+
+    Args:
+        given: The instance.
+        beside: Whether racks count what brokers keep that get nothing.
+    """
     rules = Rules.of(given)
     if str(rules.goal.kind) in STILL:
         return True
     if rules.goal.kind is GoalKind.ADD_BROKERS and _names_the_ill(given, rules):
         return False
-    parts = [_part(given, rules, row) for row in range(len(given.names))]
+    parts = [_part(given, rules, row, beside=beside) for row in range(len(given.names))]
     if any(part.most < part.wanted for part in parts):
         return False
     if all(broker.disk is None for broker in given.brokers.rows):
@@ -54,7 +59,7 @@ class _Part:
         before: The brokers that it is on.
         places: The brokers that it may be on.
         groups: Those that are in one rack, for each rack.
-        limit: How many replicas a rack may hold.
+        limits: How many replicas each of these racks may hold.
         wanted: How many replicas there shall be.
         forced: How many have to be new.
         capped: The brokers that get no more new replicas than what is forced.
@@ -65,7 +70,7 @@ class _Part:
     before: frozenset[int]
     places: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
-    limit: int
+    limits: tuple[int, ...]
     wanted: int
     forced: int
     capped: frozenset[int]
@@ -75,14 +80,14 @@ class _Part:
     def most(self) -> int:
         """Return how many replicas find a place."""
         alone = len(self.places) - sum(map(len, self.groups))
-        return alone + sum(min(self.limit, len(group)) for group in self.groups)
+        return alone + sum(min(limit, len(group)) for limit, group in zip(self.limits, self.groups, strict=True))
 
     def at_rest(self) -> _Part:
         """Return the partition as one that stays as it is where it can."""
         return self if self.forced or self.wanted != len(self.before) else evolve(self, rests=True)
 
 
-def _part(given: Instance, rules: Rules, row: int) -> _Part:
+def _part(given: Instance, rules: Rules, row: int, *, beside: bool) -> _Part:
     before, kind = frozenset(given.replicas[row]), str(rules.goal.kind)
     wanted = rules.wanted(given.names[row][0], given.replicas[row])
     places = sorted((before - rules.drained) | rules.receivers)
@@ -94,7 +99,7 @@ def _part(given: Instance, rules: Rules, row: int) -> _Part:
         before=before,
         places=tuple(places),
         groups=tuple(tuple(b for b in places if rules.racks[b] == rack) for rack in racks),
-        limit=rules.limit(wanted),
+        limits=tuple(rules.cap(given.replicas[row], wanted, rack) if beside else rules.limit(wanted) for rack in racks),
         wanted=wanted,
         forced=rules.forced(given.replicas[row], wanted),
         capped=unnamed if kind in FORCED_ONLY | {"add-brokers"} else frozenset(),
@@ -162,6 +167,6 @@ def _place(program: _FeasibleProgram, part: _Part) -> dict[int, int]:
     place = {b: program.variable() for b in part.places}
     program.require(dict.fromkeys(place.values(), 1.0), part.wanted, part.wanted)
     program.require(dict.fromkeys((v for b, v in place.items() if b in part.capped), 1.0), -np.inf, part.forced)
-    for group in part.groups:
-        program.require(dict.fromkeys((place[b] for b in group), 1.0), -np.inf, part.limit)
+    for group, limit in zip(part.groups, part.limits, strict=True):
+        program.require(dict.fromkeys((place[b] for b in group), 1.0), -np.inf, limit)
     return place

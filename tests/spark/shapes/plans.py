@@ -46,6 +46,7 @@ class ShapePlan:
         refusal: What the planner said; None where there is a plan.
         cpu: Seconds of processor time.
         is_cut: Whether the bound on work ended the search.
+        beside: Whether racks count what brokers keep that get nothing.
     """
 
     lists: tuple[tuple[int, ...], ...]
@@ -53,15 +54,16 @@ class ShapePlan:
     refusal: str | None
     cpu: float
     is_cut: bool = False
+    beside: bool = False
 
 
 def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> ShapePlan:
     """Plan an instance that was dealt into blocks."""
     began, engine, summary, refusal = process_time(), engine_of(blocks), None, None
-    is_cut = False
+    is_cut = beside = False
     try:
         made = plan_cluster(engine, given.brokers, given.goal, lambda _: None)
-        is_cut = made.bounds.is_cut
+        is_cut, beside = made.bounds.is_cut, bool(made.bounds.terms.rests.any())
         summary = summarize(made, {}, 0)
         refuse_worse(summary, given.goal)
     except PlanError as refused:
@@ -69,7 +71,7 @@ def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Sh
     cpu = process_time() - began
     lists = _lists_of(given, held_by(engine)) if refusal is None else ()
     engine.close()
-    return ShapePlan(lists, summary, refusal, cpu, is_cut)
+    return ShapePlan(lists, summary, refusal, cpu, is_cut, beside)
 
 
 def blocks_for(given: Instance, engine: str) -> list[Block]:

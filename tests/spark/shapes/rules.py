@@ -32,6 +32,7 @@ class Rules:
         named: Brokers that the goal names.
         drained: Brokers whose replicas all have to leave.
         receivers: Brokers that may get replicas.
+        keepers: Brokers that get none, and from which none has to leave.
         limits: What `limit` found so far; it looks at every receiver.
     """
 
@@ -40,6 +41,7 @@ class Rules:
     named: frozenset[int]
     drained: frozenset[int]
     receivers: frozenset[int]
+    keepers: frozenset[int]
     limits: dict[int, int] = field(factory=dict, init=False, eq=False, repr=False)
 
     @classmethod
@@ -50,12 +52,17 @@ class Rules:
         removed = named if goal.kind is GoalKind.REMOVE_BROKERS else frozenset[int]()
         ill = {n for n, b in enumerate(rows) if b.state in {BrokerState.DRAINING, BrokerState.DEAD}}
         live = {n for n, b in enumerate(rows) if b.state is BrokerState.LIVE and b.id not in goal.exclude}
+        drained = frozenset() if str(goal.kind) in STILL else removed | ill
+        receivers = frozenset(live - removed)
+        # What relieved brokers have may leave.
+        leaving = drained | (named if str(goal.kind) in STILL else frozenset())
         return cls(
             goal,
             tuple(b.rack if goal.racks else None for b in rows),
             named,
-            frozenset() if str(goal.kind) in STILL else removed | ill,
-            frozenset(live - removed),
+            drained,
+            receivers,
+            frozenset(range(len(rows))) - receivers - leaving,
         )
 
     def wanted(self, topic: str, before: Sequence[int]) -> int:
@@ -71,12 +78,41 @@ class Rules:
     def limit(self, wanted: int) -> int:
         """Return how many replicas of a partition a rack may hold: the fewest with which all find a receiver."""
         if wanted not in self.limits:
-            self.limits[wanted] = self._limit(wanted)
+            self.limits[wanted] = self._limit(self.receivers, wanted)
         return self.limits[wanted]
 
-    def _limit(self, wanted: int) -> int:
-        alone = sum(self.racks[b] is None for b in self.receivers)
-        in_racks = Counter(self.racks[b] for b in self.receivers if self.racks[b] is not None)
+    def limit_beside(self, before: Sequence[int], wanted: int) -> int:
+        """Return how many replicas of a partition a rack has to hold, where what brokers keep counts as well."""
+        kept = self.keepers.intersection(before)
+        return self._limit(self.receivers | kept, wanted) if kept else self.limit(wanted)
+
+    def cap(self, before: Sequence[int], wanted: int, rack: str) -> int:
+        """Return how many replicas of a partition a rack may hold if only what must moves, beside what brokers keep."""
+        kept = sum(self.racks[b] == rack for b in before if b not in self.drained)
+        stays = kept if str(self.goal.kind) in STILL else min(kept, self.limit(wanted))
+        return max(self.limit_beside(before, wanted), stays)
+
+    def crams(self, before: Sequence[int], after: Sequence[int]) -> bool:
+        """Return whether a replica is new in a rack that has more than it has to, where what brokers keep counts.
+
+        A list that shrinks loses first what is more than its racks have to hold.
+        """
+        limit, there = self.limit_beside(before, len(after)), self._in_racks(after)
+        if limit == self.limit(len(after)):
+            return False
+        if any(there[rack] > limit for b in set(after) - set(before) if (rack := self.racks[b]) is not None):
+            return True
+        # A list that shrinks loses first what is more than its racks have to hold.
+        kept = [b for b in before if b not in self.drained]
+        has, had = (sum(max(0, n - limit) for n in self._in_racks(some).values()) for some in (after, kept))
+        return has > max(0, had - max(0, len(kept) - len(after)))
+
+    def _in_racks(self, brokers: Sequence[int]) -> Counter[str]:
+        return Counter(rack for b in brokers if (rack := self.racks[b]) is not None)
+
+    def _limit(self, places: frozenset[int], wanted: int) -> int:
+        alone = sum(self.racks[b] is None for b in places)
+        in_racks = Counter(self.racks[b] for b in places if self.racks[b] is not None)
         for limit in range(1, wanted + 1):
             if alone + sum(min(count, limit) for count in in_racks.values()) >= wanted:
                 return limit
@@ -100,14 +136,21 @@ def _patterns(topics: tuple[str, ...]) -> list[re.Pattern[str]]:
     return [re.compile(".*".join(map(re.escape, name.split("*")))) for name in topics]
 
 
-def broken_rules(given: Instance, lists: Lists) -> list[str]:
-    """Return what a plan breaks, a line each that begins with the rule's name."""
+def broken_rules(given: Instance, lists: Lists, *, beside: bool = False) -> list[str]:
+    """Return what a plan breaks, a line each that begins with the rule's name.
+
+    Args:
+        given: The instance.
+        lists: The plan.
+        beside: Whether racks count what brokers keep that get nothing.
+    """
     rules = Rules.of(given)
-    found = [
-        f"{rule}: {topic}-{number} {tuple(before)} -> {tuple(after)}"
-        for (topic, number), before, after in zip(given.names, given.replicas, lists, strict=True)
-        for rule in _of_partition(rules, topic, before, after)
-    ]
+    found: list[str] = []
+    for (topic, number), before, after in zip(given.names, given.replicas, lists, strict=True):
+        broken = [*_of_partition(rules, topic, before, after)]
+        if beside and rules.crams(before, after):
+            broken.append("too many in a rack beside what brokers keep")
+        found += [f"{rule}: {topic}-{number} {tuple(before)} -> {tuple(after)}" for rule in broken]
     return [*found, *_of_disks(given, lists)]
 
 
