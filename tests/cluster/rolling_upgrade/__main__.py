@@ -21,8 +21,14 @@ import click
 import trio
 
 from tests.cluster.rolling_upgrade.trees import LAST_RELEASE, NoSuchTree, current, previous
-from tests.cluster.rolling_upgrade.upgrade import upgrade_and_back
+from tests.cluster.rolling_upgrade.upgrade import CutShort, upgrade_and_back
 from transport.zookeeper_server import DevelopmentServerError
+
+
+def _leaf(group: BaseExceptionGroup[Exception]) -> BaseException:
+    """Return the first exception of a group that is no group."""
+    first = group.exceptions[0]
+    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 @click.command()
@@ -37,8 +43,8 @@ def main(base: str, seed: int | None) -> None:
         raise click.ClickException(str(error)) from None
     try:
         upgrade = trio.run(upgrade_and_back, folder, old, current(), seed)
-    except* (DevelopmentServerError, trio.TooSlowError) as group:
-        click.echo(f"the run was cut short: {group.exceptions[0]}; its logs are in {folder}", err=True)
+    except* (DevelopmentServerError, CutShort) as group:
+        click.echo(f"the run was cut short: {_leaf(group)}\nits logs are in {folder}", err=True)
         sys.exit(1)
     faults = upgrade.all_faults()
     click.echo(f"{upgrade.load.total()} records acknowledged, {upgrade.read_back} read back")

@@ -27,6 +27,7 @@ from attrs import define, field
 
 from broker.client import GaveUp, Producer
 from broker.reference.log_dir import records_on_disk
+from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.monitoring.state_dump import dump
 from klamm.cli.demo.clusters import log_dir
@@ -77,6 +78,10 @@ NOBODY: Final = ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED
 def ring(number: int, *places: int) -> tuple[int, ...]:
     """Return brokers of a ring, counted from the one at `number`."""
     return tuple(BROKERS[(number + place) % len(BROKERS)] for place in places)
+
+
+class CutShort(Exception):
+    """The run could not be continued."""
 
 
 @define
@@ -354,7 +359,10 @@ def drawn(seed: int | None) -> tuple[list[str], list[str]]:
 
 
 async def upgrade_and_back(folder: Path, old: Tree, new: Tree, seed: int | None = None) -> Upgrade:
-    """Run a cluster in a folder, upgrade it and go back. Raises DevelopmentServerError or TooSlowError."""
+    """Run a cluster in a folder, upgrade it and go back.
+
+    Raises DevelopmentServerError, and CutShort if the cluster does not answer or takes too long, with what the logs say.
+    """
     fleet = Fleet.of(folder, old)
     try:
         await fleet.start()
@@ -363,6 +371,10 @@ async def upgrade_and_back(folder: Path, old: Tree, new: Tree, seed: int | None 
             upgrade = Upgrade(fleet, old, new, admin, store, Load(nursery, fleet.bootstrap))
             await upgrade.run(*drawn(seed))
             nursery.cancel_scope.cancel()
+    except* (trio.TooSlowError, ClusterUnreachable, ApiError, GaveUp, StoreError) as group:
+        fleet.kill()
+        fleet.judge_logs()
+        raise CutShort("\n".join([str(group.exceptions[0]), *dict.fromkeys(fleet.faults)])) from group
     finally:
         fleet.kill()
     fleet.judge_logs()
