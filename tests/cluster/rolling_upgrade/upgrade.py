@@ -361,7 +361,7 @@ def drawn(seed: int | None) -> tuple[list[str], list[str]]:
 async def upgrade_and_back(folder: Path, old: Tree, new: Tree, seed: int | None = None) -> Upgrade:
     """Run a cluster in a folder, upgrade it and go back.
 
-    Raises DevelopmentServerError, and CutShort if the cluster does not answer or takes too long, with what the logs say.
+    Raises DevelopmentServerError, and CutShort, with what the logs say, if the cluster does not answer in time.
     """
     fleet = Fleet.of(folder, old)
     try:
