@@ -33,8 +33,9 @@ from controller.monitoring.state_dump import dump
 from klamm.cli.demo.clusters import log_dir
 from tests.cluster.kills_and_pauses import checks
 from tests.cluster.kills_and_pauses.load import Load
+from tests.cluster.kills_and_pauses.nodes import controller_name
 from tests.cluster.kills_and_pauses.picture import Picture, look
-from tests.cluster.rolling_upgrade.fleet import BROKERS, NAMES, Fleet, controller_name
+from tests.cluster.rolling_upgrade.fleet import BROKERS, NAMES, Fleet
 from tests.cluster.rolling_upgrade.trees import Tree
 from tests.cluster.waiting import until_live
 from transport.errors import ApiError, ErrorCode
