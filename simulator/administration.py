@@ -235,6 +235,16 @@ class Administered:
         async with self.load.producer("producer") as producer:
             return await self.load.send(producer, partition_named(name), values)
 
+    async def consume(self, name: str, from_offset: int = 0, *, up_to: int = 0, within: float = 30.0) -> list[bytes]:
+        """Return the committed records of a partition from an offset on, and at least those before `up_to`.
+
+        A leader that has just been elected may not know yet how much is committed: `up_to` makes sure of it. Raises
+        GaveUp after `within` virtual seconds without progress, and ApiError.
+        """
+        async with self.load.consumer("consumer") as consumer:
+            tp = partition_named(name)
+            return await consumer.read_all(*tp, from_offset, up_to=up_to, give_up_after=within)
+
 
 def _topic_resource(topic: str) -> ConfigResource:
     return ConfigResource(ConfigResourceType.TOPIC if topic else ConfigResourceType.BROKER, topic)

@@ -66,7 +66,7 @@ class BrokerProcess(Process):
             self._world.trace.add("fault", self.host, f"fetches {tp} again")
             del self.neglect.unfetched[tp]
             # A paused process too: it is ordered nothing when it wakes, so it would never fetch the partition.
-            if self._service is not None and self._handle_of_process() is not None:
+            if self._service is not None and self.handle_of_process() is not None:
                 self._service.resume_fetching(tp)
 
     def refuse_orders(self, tp: TopicPartition, error: ErrorCode) -> None:
@@ -130,9 +130,9 @@ class BrokerProcess(Process):
 
     def _handle_in_service(self) -> BrokerHandle | None:
         """Return the handle of the broker's process if it is neither starting nor ending, nor paused."""
-        return self._handle_of_process() if self.state is ProcessState.RUNNING else None
+        return self.handle_of_process() if self.state is ProcessState.RUNNING else None
 
-    def _handle_of_process(self) -> BrokerHandle | None:
+    def handle_of_process(self) -> BrokerHandle | None:
         """Return the handle of the broker's process, perhaps a paused one, if it is neither starting nor ending."""
         is_alive = self.started.is_set() and self.state is not ProcessState.DEAD
         is_ending = self.handle is not None and self.handle.nursery.cancel_scope.cancel_called

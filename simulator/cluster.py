@@ -15,15 +15,16 @@ import trio
 from attrs import define, field
 
 from simulator import liveness
-from simulator.administration import ADMIN, Administered, partition_named
+from simulator.administration import ADMIN, partition_named
 from simulator.broker_process import BrokerProcess
 from simulator.disk import Disk
 from simulator.hooks import Hooks
+from simulator.inspection import Inspected
 from simulator.kafka.registration import decode_registered
 from simulator.load import Load
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.observed_admin import ObservedAdmin
-from simulator.process import ControllerProcess, Process, ProcessState
+from simulator.process import ControllerProcess, ProcessState
 from simulator.safety.invariants import Safety
 from simulator.safety.rollout_limits import RoomKnown
 from simulator.scheduling import generator, wall_clock_ms
@@ -33,7 +34,7 @@ from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
 from simulator.world import World
-from transport.messages import PartitionState, Request
+from transport.messages import Request
 from transport.store import paths
 from transport.store.limits import RequestLimits
 from transport.store.protocol import Delete
@@ -51,12 +52,9 @@ class NotInTime(Exception):
 
 
 @define(eq=False)
-class SimulatedCluster(Administered):
+class SimulatedCluster(Inspected):
     """The cluster, and every way to disturb it. Open one with `simulated_cluster`."""
 
-    controllers: dict[int, ControllerProcess]
-    brokers: dict[int, BrokerProcess]
-    durable: Durable
     resting: dict[int, None] = field(factory=dict, init=False)
     """The brokers that `settle` crashes for a while after the faults."""
 
@@ -64,30 +62,6 @@ class SimulatedCluster(Administered):
     """Those of them that are dead now."""
 
     _blocked: dict[tuple[str, str], None] = field(factory=dict, init=False)
-
-    # --- looking ------------------------------------------------------------------------------------------------
-
-    @property
-    def steps(self) -> Steps:
-        """The controllers' steps, for watchers."""
-        return self.world.steps
-
-    @property
-    def active_controller(self) -> int | None:
-        """The controller in `/controller`, alive or not; None if there is none."""
-        return self.durable.controller()
-
-    def process(self, node_id: int) -> Process:
-        """Return a node's process. Raises KeyError."""
-        return self.controllers[node_id] if node_id in self.controllers else self.brokers[node_id]
-
-    def processes(self) -> tuple[Process, ...]:
-        """Return all processes, controllers first."""
-        return (*self.controllers.values(), *self.brokers.values())
-
-    def partition(self, name: str) -> PartitionState | None:
-        """Return the durable state of a partition; None before it is first elected a leader."""
-        return self.durable.state(partition_named(name))
 
     # --- what a client does -----------------------------------------------------------------------------------------
 
@@ -336,6 +310,7 @@ async def simulated_cluster(
             settings.unclean_leader_election,
             settings.min_insync_replicas,
             settings.is_kafkas,
+            settings.delete_topic_enable,
         )
         steps = Steps(trace, on_event=safety.began_event)
         steps.watch(safety.decisions.stepped)

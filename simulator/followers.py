@@ -91,5 +91,6 @@ class _PartialLeadership(Leadership):
 
     def _wanted_isr(self, high_watermark: int, log_end: int, now: float) -> tuple[int, ...]:
         wanted = super()._wanted_isr(high_watermark, log_end, now)
-        kept_out = self._kept_out.get(self.state.tp)
-        return tuple(member for member in wanted if member not in kept_out) if kept_out else wanted
+        # A leader is a member of its ISR: only followers are kept out, also where one of them leads now.
+        kept_out = set(self._kept_out.get(self.state.tp, ())) - {self._broker_id}
+        return tuple(member for member in wanted if member not in kept_out)

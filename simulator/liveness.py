@@ -166,9 +166,11 @@ def _rollouts(cluster: CheckedCluster) -> Iterator[str]:
 
 def _deletions(cluster: CheckedCluster) -> Iterator[str]:
     durable, exempt = cluster.durable, cluster.world.safety.exempt
+    # Where topics cannot be deleted, controllers remove the markers, and the topics stay.
+    stays = "exists" if cluster.world.settings.delete_topic_enable else "has its marker"
     for name in durable.tree.children(paths.DELETE_TOPICS) or ():
         if not exempt.has_topic(name):
-            yield f"topic {name} is marked for deletion and still exists"
+            yield f"topic {name} is marked for deletion and still {stays}"
     for name in cluster.world.safety.undead():
         yield f"topic {name} was marked for deletion and still exists"
     topics = set(durable.topics())

@@ -8,7 +8,7 @@ from itertools import count
 import trio
 from attrs import define, field
 
-from broker.client import GaveUp, Producer
+from broker.client import Consumer, GaveUp, Producer
 from simulator.scheduling import generator, wall_clock_ms
 from simulator.settings import PORT, host_of
 from simulator.world import World
@@ -51,6 +51,13 @@ class Load:
         brokers = [(host_of(id_), PORT) for id_ in world.settings.broker_ids]
         host = Host(wall_clock_ms, generator(world.seed, name))
         return Producer(world.network.at(name), brokers, host=host, client_id=name)
+
+    def consumer(self, name: str) -> Consumer:
+        """Return a consumer on a host of its own, as an async context manager for one task."""
+        world = self.world
+        brokers = [(host_of(id_), PORT) for id_ in world.settings.broker_ids]
+        host = Host(wall_clock_ms, generator(world.seed, name))
+        return Consumer(world.network.at(name), brokers, host=host, client_id=name)
 
     def start(self, name: str, tps: Sequence[TopicPartition], per_second: float) -> None:
         """Send records to partitions in turn, in the background, until `stop`."""

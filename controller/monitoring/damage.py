@@ -7,10 +7,10 @@ from typing import Final
 
 from transport.metadata import number_in
 from transport.store import formats, paths
-from transport.store.protocol import MetadataStore, Unlisted
+from transport.store.protocol import ReadableStore, Unlisted
 
 
-async def find(store: MetadataStore) -> list[str]:
+async def find(store: ReadableStore) -> list[str]:
     """Return a line for each znode that cannot be decoded or listed, with its path and the fault."""
     parents = [*_PARENTS, *_LISTED]
     lists = dict(zip(parents, await store.children(parents), strict=True))

@@ -9,7 +9,7 @@ from controller.monitoring import damage
 from transport.kafka.registration import decode_any_registration, is_controllers
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import MetadataStore, Znode
+from transport.store.protocol import ReadableStore, Znode
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,14 +19,14 @@ _TOPICS: Final = 1_000
 """The number of topics read at once."""
 
 
-async def dump(store: MetadataStore) -> dict[str, Any]:
+async def dump(store: ReadableStore) -> dict[str, Any]:
     """Read everything into one JSON value: controller, brokers, partitions, requests, and undecodable znodes."""
     partitions: Rows = []
     others = await dump_in_parts(store, partitions.extend)
     return {"controller": others["controller"], "brokers": others["brokers"], "partitions": partitions, **others}
 
 
-async def dump_in_parts(store: MetadataStore, take: Callable[[Rows], object]) -> dict[str, Any]:
+async def dump_in_parts(store: ReadableStore, take: Callable[[Rows], object]) -> dict[str, Any]:
     """Read everything; pass the partitions of some topics at a time to `take`, and return the rest.
 
     Args:
@@ -48,7 +48,7 @@ async def dump_in_parts(store: MetadataStore, take: Callable[[Rows], object]) ->
     }
 
 
-async def _controller(store: MetadataStore) -> dict[str, Any]:
+async def _controller(store: ReadableStore) -> dict[str, Any]:
     holder, epoch = await store.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     return {
         "id": _decoded(formats.decode_controller, holder, None),
@@ -63,7 +63,7 @@ def _decoded(decode: Callable[[bytes], int], znode: Znode | None, otherwise: int
         return otherwise
 
 
-async def _brokers(store: MetadataStore, faults: list[str]) -> Rows:
+async def _brokers(store: ReadableStore, faults: list[str]) -> Rows:
     [names] = await store.children([paths.BROKER_IDS])
     ids = sorted(paths.numbers(names or ()))
     found = await store.read([paths.broker(id_) for id_ in ids])
@@ -84,7 +84,7 @@ def _sound(faults: list[str], decode: Callable[P, T], *args: P.args, **kwargs: P
         return None
 
 
-async def _partitions(store: MetadataStore, names: Sequence[str], faults: list[str]) -> Rows:
+async def _partitions(store: ReadableStore, names: Sequence[str], faults: list[str]) -> Rows:
     found = await store.read([paths.topic(name) for name in names])
     znodes = [(name, znode) for name, znode in zip(names, found, strict=True) if znode is not None]
     decoded = {name: _sound(faults, formats.decode_topic, name, znode.data) for name, znode in znodes}
@@ -115,7 +115,7 @@ def _partition(tp: TopicPartition, topic: formats.TopicZnode, znode: Znode | Non
     }
 
 
-async def _requests(store: MetadataStore, faults: list[str]) -> Rows:
+async def _requests(store: ReadableStore, faults: list[str]) -> Rows:
     [znode] = await store.read([paths.REASSIGN_PARTITIONS])
     entries = None if znode is None else _sound(faults, formats.decode_reassign_partitions, znode.data)
     targets = (entries or {}).items()

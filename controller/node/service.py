@@ -243,7 +243,7 @@ class ControllerService:
     async def _process_safely(self, event: ControllerEvent) -> None:
         self.observer.processing(event.name)
         if self._office is not None and not isinstance(event, SessionEnded):
-            # A store request sent now would fail and cost the office. If the session expires, that ends the wait.
+            # A read sent now would fail and cost the office. If the session expires, that ends the wait.
             await self._is_reachable.wait()
         match event:
             case SessionEnded():
@@ -318,7 +318,8 @@ class ControllerService:
     async def _look_again(self, event: Reload) -> None:
         """Stand for election or, still in office after a lost connection, read and watch again all that was watched.
 
-        If a store request was in flight when the connection was lost, the office has already been given up.
+        If a read was in flight when the connection was lost, the office has already been given up. Commits are
+        resolved by reading again (see `transport.store.commit`).
         """
         office = self._office
         await self._elect()

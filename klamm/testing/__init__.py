@@ -7,6 +7,7 @@ in an asyncio program, `open_asyncio_cluster`; in code without async, such as a 
 
 from __future__ import annotations
 
+from broker.client import GaveUp
 from klamm.testing import actions
 from klamm.testing.asyncio_cluster import AsyncioCluster, open_asyncio_cluster
 from klamm.testing.opening import ClusterFactory, open_cluster
@@ -15,10 +16,13 @@ from klamm.testing.scenarios import run_scenario
 from klamm.testing.stepped_cluster import SteppedCluster
 from simulator.cluster import NotInTime, SimulatedCluster
 from simulator.safety.invariants import Violation
+from simulator.safety.leadership import IsrProposal
 
 __all__ = [
     "AsyncioCluster",
     "ClusterFactory",
+    "GaveUp",
+    "IsrProposal",
     "NotInTime",
     "SimulatedCluster",
     "SteppedCluster",

@@ -53,6 +53,11 @@ class AsyncioCluster:
         """The cluster itself, for its sync methods."""
         return self._stepped.cluster
 
+    @property
+    def active_controller(self) -> int | None:
+        """The controller in `/controller`, alive or not; None if there is none."""
+        return self.cluster.active_controller
+
     async def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call any async function of trio code, such as a method of `cluster.admin`, and return its result.
 
@@ -75,6 +80,8 @@ class AsyncioCluster:
     reassign = _awaited(SimulatedCluster.reassign)
     cancel = _awaited(SimulatedCluster.cancel)
     produce = _awaited(SimulatedCluster.produce)
+    consume = _awaited(SimulatedCluster.consume)
+    dump_state = _awaited(SimulatedCluster.dump_state)
     ask = _awaited(SimulatedCluster.ask)
     stop = _awaited(SimulatedCluster.stop)
     until = _awaited(SimulatedCluster.until)
@@ -82,6 +89,8 @@ class AsyncioCluster:
     settle = _awaited(SimulatedCluster.settle)
 
     partition = _at_once(SimulatedCluster.partition)
+    metadata = _at_once(SimulatedCluster.metadata)
+    proposed_isrs = _at_once(SimulatedCluster.proposed_isrs)
     crash = _at_once(SimulatedCluster.crash)
     restart = _at_once(SimulatedCluster.restart)
     pause = _at_once(SimulatedCluster.pause)

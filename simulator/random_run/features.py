@@ -109,6 +109,7 @@ FEATURES: Final = (
     Feature("small requests", sizes.draw_small, 0.08, sizes.draw_limit),
     Feature("endpoints", endpoints.draw, 0.2),
     Feature("closed records", closed_records.draw, 0.2),
+    Feature("disabled deletions", topics.draw_deletions_in_vain, 0.06, topics.draw_disabled),
 )
 
 

@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from attrs import evolve
+
 from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import AddPartitions, DeleteTopic
-from simulator.actions.scene import CONTROLLER, SAME
+from simulator.actions.scene import CONTROLLER, SAME, Action
+from simulator.actions.znodes import MarkForDeletion
 from simulator.random_run import topology
 from simulator.random_run.happenings import AtStep, Happening, Lasting
 from simulator.random_run.requests import ROUNDS
@@ -23,6 +26,7 @@ _CHANCE_OF_CRASH_AFTER_GROWTH: Final = 0.3
 _CHANCE_AT_STEP: Final = 0.4
 _CHANCE_OF_CRASH: Final = 0.7
 _CHANCE_OF_NAMESAKE: Final = 0.6
+_CHANCE_OF_MARKER: Final = 0.7
 
 _ROUNDS: Final = ("delete", "stop", "deleted", "remove")
 
@@ -64,4 +68,27 @@ def draw_deletions(
     while rng.random() < _CHANCE_OF_NAMESAKE:
         at += rng.uniform(0.0, 3.0)
         happenings.append(Happening(at, None, topology.draw_topic(rng, settings, topic)))
+    return happenings
+
+
+def draw_disabled(rng: random.Random, settings: Settings) -> Settings:
+    """Let the controllers run with delete.topic.enable=false."""
+    del rng
+    return evolve(settings, delete_topic_enable=False)
+
+
+def draw_deletions_in_vain(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw deletions of topics where none can be deleted: by markers, one of which the next controller finds."""
+    del settings
+    topics = sorted({name.rpartition("-")[0] for name in partitions})
+    happenings = []
+    for _ in range(rng.randint(1, 3)):
+        topic, at = rng.choice(topics), rng.uniform(0.3, seconds - 1)
+        asked: Action = MarkForDeletion(topic) if rng.random() < _CHANCE_OF_MARKER else DeleteTopic(topic)
+        happenings.append(Happening(at, None, asked))
+    if rng.random() < _CHANCE_OF_CRASH:
+        crash = Lasting(Crash(CONTROLLER), rng.uniform(0.5, 8.0), (Start(SAME), MarkForDeletion(rng.choice(topics))))
+        happenings.append(Happening(rng.uniform(0.3, seconds - 1), None, crash))
     return happenings

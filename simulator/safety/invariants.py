@@ -20,7 +20,7 @@ from simulator.safety.deletions import Deletions
 from simulator.safety.departures import Departures
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.identities import Identities
-from simulator.safety.leadership import Leaderships
+from simulator.safety.leadership import IsrProposal, Leaderships
 from simulator.safety.ledger import Ledger
 from simulator.safety.min_isrs import MinIsrs
 from simulator.safety.namesakes import Namesakes
@@ -99,6 +99,9 @@ class Safety:
     is_kafkas: bool = False
     """Whether the brokers are Apache Kafka's."""
 
+    deletes_topics: bool = True
+    """Whether the controllers' settings let topics be deleted."""
+
     durable: Durable = field(init=False)
     """Set before the first commit."""
 
@@ -167,7 +170,7 @@ class Safety:
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt, self.is_kafkas)
         self.departures = Departures(self._controllership)
         self._deletions = Deletions(self._partitions, self._registrations)
-        self._promises = Promises(self._partitions, self._controllership)
+        self._promises = Promises(self._partitions, self._controllership, self.deletes_topics)
         self.decisions = Decisions(
             self._partitions,
             self._controllership,
@@ -340,6 +343,10 @@ class Safety:
     def is_unclean_allowed(self, topic: str) -> bool:
         """Return whether settings certainly allow a replica outside the ISR to lead partitions of a topic."""
         return not self.exempt.has(paths.broker_config(None)) and self._unclean.is_allowed(topic)
+
+    def proposed_isrs(self, tp: TopicPartition) -> tuple[IsrProposal, ...]:
+        """Return the ISRs that controllers were asked for, each once, in order."""
+        return self._leaderships.proposed(tp)
 
     def name_of(self, topic_id: str) -> str | None:
         """Return the name of the topic that has or had an id, which tools may have removed from its znode."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from simulator.safety.partitions import Partition, PartitionChange
 from transport.messages import AlterPartitionRequest
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 
-_REMEMBERED: Final = 16
-"""Number of proposals remembered for each partition."""
 
-_Proposal = tuple[int, int, tuple[int, ...]]
-"""The leader epoch and partition epoch that a proposal is based on, and the ISR that it proposes."""
+@frozen
+class IsrProposal:
+    """An ISR that a leader has proposed, with the epochs that it is based on."""
+
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
 
 
 @define
@@ -25,7 +28,7 @@ class Leaderships:
     It records the ISRs that leaders propose: one that changes without a new leader epoch must be among them (KIP-497).
     """
 
-    _proposals: dict[TopicPartition, dict[_Proposal, None]] = field(factory=dict, init=False)
+    _proposals: dict[TopicPartition, dict[IsrProposal, None]] = field(factory=dict, init=False)
     _by_hand: dict[TopicPartition, None] = field(factory=dict, init=False)
     """The partitions whose last change was made by an operator."""
 
@@ -33,9 +36,11 @@ class Leaderships:
         """Record the ISRs that a leader proposes to a controller."""
         for item in request.partitions:
             proposals = self._proposals.setdefault(item.tp, {})
-            proposals[item.leader_epoch, item.partition_epoch, item.new_isr] = None
-            if len(proposals) > _REMEMBERED:
-                del proposals[next(iter(proposals))]
+            proposals[IsrProposal(request.broker_id, item.leader_epoch, item.partition_epoch, item.new_isr)] = None
+
+    def proposed(self, tp: TopicPartition) -> tuple[IsrProposal, ...]:
+        """Return the proposals for a partition, each once, in the order in which they came."""
+        return tuple(self._proposals.get(tp, ()))
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
         """Check a controller's change of a partition."""
@@ -70,7 +75,9 @@ class Leaderships:
             yield f"{tp}: leader {before.leader} was followed by {after.leader} in leader epoch {after.leader_epoch}"
         elif after.isr != before.isr:
             proposal = (before.leader_epoch, before.partition_epoch, after.isr)
-            if proposal not in self._proposals.get(tp, {}):
+            # The latest are the likeliest.
+            made = reversed(self._proposals.get(tp, {}))
+            if not any((each.leader_epoch, each.partition_epoch, each.isr) == proposal for each in made):
                 epoch = after.leader_epoch
                 yield f"{tp}: ISR {before.isr} became {after.isr} in leader epoch {epoch}, not proposed by the leader"
 

@@ -48,8 +48,11 @@ class Promises:
 
     partitions: Partitions
     controllership: Controllership
+    deletes_topics: bool = True
+    """Whether the controllers' settings let topics be deleted."""
+
     doomed: dict[tuple[str, str], int] = field(factory=dict, init=False)
-    """Topics that were marked for deletion with their ids, numbered in that order."""
+    """Topics that were marked for deletion with their ids, numbered in that order; none where that deletes nothing."""
 
     _led: dict[_Key, int] = field(factory=dict, init=False)
     _preferred: dict[_Key, int] = field(factory=dict, init=False)
@@ -65,7 +68,7 @@ class Promises:
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> None:
         """Record the topics that a commit marks for deletion."""
-        for op in ops:
+        for op in ops if self.deletes_topics else ():
             if isinstance(op, Create) and op.path.startswith(_BELOW_MARKERS):
                 name = op.path.removeprefix(_BELOW_MARKERS)
                 topic = durable.topic(name)

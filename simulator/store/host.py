@@ -9,7 +9,7 @@ from typing import Literal
 from attrs import Factory, define, frozen
 
 from simulator.store.agenda import Call
-from transport.store.protocol import Op
+from transport.store.protocol import Check, Op
 
 Moment = Literal["before", "after"]
 
@@ -21,11 +21,12 @@ class Interruption:
     what: Callable[[], object]
     when: Moment
     path: str = ""
-    """The multi must change this znode or one below it; if empty, any multi matches."""
+    """The multi must change this znode or one below it, not only check its version; if empty, any multi matches."""
 
     def concerns(self, ops: Sequence[Op]) -> bool:
         """Return whether a multi is the one that this waits for."""
-        return not self.path or any(f"{op.path}/".startswith(f"{self.path}/") for op in ops)
+        changed = [op.path for op in ops if not isinstance(op, Check)]
+        return not self.path or any(f"{path}/".startswith(f"{self.path}/") for path in changed)
 
 
 @define(eq=False)

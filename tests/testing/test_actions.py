@@ -9,6 +9,7 @@ from klamm import ApiError, ErrorCode
 from klamm.testing import open_cluster, run_scenario
 from klamm.testing.actions import (
     AddPartitions,
+    AtCommit,
     CannotBeDone,
     ChangeEndpoint,
     Crash,
@@ -16,9 +17,12 @@ from klamm.testing.actions import (
     CreateTopic,
     CreateTopics,
     Damage,
+    DeleteTopic,
     Expire,
     FailDisk,
     HoldQueue,
+    KeepOutOfIsr,
+    MarkForDeletion,
     Pause,
     Produce,
     ReleaseQueue,
@@ -310,3 +314,47 @@ async def test_a_controller_is_asked_once_without_retries() -> None:
             await c.ask(102, AlterPartitionReassignmentsRequest(()))
         assert refusal.value.code is ErrorCode.NOT_CONTROLLER
         await c.ask(101, AlterPartitionReassignmentsRequest(()))
+
+
+# --- what actions must not do -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("releases", [(), ("3.9",)], ids=["klamm", "kafka"])
+async def test_a_replica_that_is_kept_out_and_leads_stays_in_its_isr(releases: tuple[str, ...]) -> None:
+    async with open_cluster(releases=releases) as c:
+        await c.create_topic("orders", [[1, 2, 3]])
+        await c.until(lambda: c.partition("orders-0") is not None)
+        KeepOutOfIsr({"orders-0": [1, 3]}).on(c)
+        await c.until(lambda: (state := c.partition("orders-0")) is not None and state.isr == (1, 2))
+        await trio.sleep(30)
+        assert [proposal.isr for proposal in c.proposed_isrs("orders-0")] == [(1, 2)]
+        await c.settle()
+
+
+async def test_a_commit_that_only_checks_a_path_is_not_one_to_it() -> None:
+    async with open_cluster() as c:
+        first = c.active_controller
+        AtCommit("controller", "after", (Crash(1),), "/controller_epoch").on(c)
+        # Each commit of a controller checks the epoch, and only elections change it.
+        await c.create_topic("orders", [[2, 3]])
+        await c.until(lambda: c.partition("orders-0") is not None)
+        assert c.process(1).state.value == "running"
+        AtCommit("standby", "after", (Crash(2),), "/controller_epoch").on(c)
+        Crash("controller", noticed=True).on(c)
+        await c.until(lambda: c.active_controller not in {first, None})
+        assert c.process(2).state.value == "dead"
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_a_marked_topic_stays_where_topics_cannot_be_deleted(*, by_hand: bool) -> None:
+    async with open_cluster(delete_topic_enable=False) as c:
+        await c.create_topic("orders", [[1, 2]])
+        if by_hand:
+            MarkForDeletion("orders").on(c)
+        else:
+            with pytest.raises(ApiError, match=r"delete\.topic\.enable=false"):
+                await DeleteTopic("orders").on(c)
+        await c.produce("orders-0", [b"paid"])
+        await c.settle()
+        assert (await c.dump_state())["delete_topics"] == []
+        assert await c.consume("orders-0", up_to=1) == [b"paid"]

@@ -194,6 +194,16 @@ class SessionChanged:
 StoreEvent = WatchFired | SessionChanged
 
 
+class ReadableStore(Protocol):
+    """The part of a metadata store that is read without watches; see `MetadataStore`."""
+
+    async def read(self, paths: Sequence[str]) -> list[Znode | None]:
+        """Read many znodes."""
+
+    async def children(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """List the children of many znodes."""
+
+
 class MetadataStore(Protocol):
     """A session with a metadata store. Call all methods in the trio thread that opened it.
 

@@ -47,8 +47,8 @@ class Picture:
     """On each broker's disk the directories of replicas, with the topic id in each."""
 
 
-async def look(store: MetadataStore, folder: Path) -> Picture:
-    """Look at everything. Raises StoreError."""
+async def look(store: MetadataStore, folder: Path, broker_ids: Sequence[int] = BROKERS) -> Picture:
+    """Look at everything: `broker_ids` are the brokers with directories in `folder`. Raises StoreError."""
     dumped = await dump(store)
     topics, states = await _states(store)
     bare = [f"{tp} has no state" for tp in topics if tp not in states]
@@ -60,7 +60,7 @@ async def look(store: MetadataStore, folder: Path) -> Picture:
         states,
         [*_requests(dumped), *await _below(store), *bare],
         await _metadata(brokers.values()),
-        {id_: on_disk(log_dir(folder, id_)) for id_ in BROKERS},
+        {id_: on_disk(log_dir(folder, id_)) for id_ in broker_ids},
     )
 
 

@@ -34,6 +34,15 @@ def a_failed_deletion_is_not_retried(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def marked_topics_are_deleted_where_none_can_be(patch: pytest.MonkeyPatch) -> None:
+    """Delete the topics that are marked, whatever delete.topic.enable is."""
+    edit(
+        patch,
+        "controller.handlers.deletion_markers:read_marked",
+        ("if not context.config.delete_topic_enable:", "if context is None:"),
+    )
+
+
 def an_alteration_drops_the_other_settings(patch: pytest.MonkeyPatch) -> None:
     """Write the settings that a request names, and no others."""
     edit(
@@ -56,6 +65,7 @@ BUGS = (
     assignments_that_a_tool_rewrote_are_adopted,
     a_dry_run_creates_topics,
     a_failed_deletion_is_not_retried,
+    marked_topics_are_deleted_where_none_can_be,
     an_alteration_drops_the_other_settings,
     nobody_is_notified_of_settings,
 )
