@@ -33,6 +33,9 @@ from transport.host import Host
 from transport.store.limits import RequestLimits
 from transport.store.protocol import StoreUnavailable
 
+LATEST_NEWS_SECONDS: Final = 0.05
+"""The longest time until a process that was stopped learns what became of its session: its client runs in a thread."""
+
 _NOT_A_FAULT: Final = (StoreUnavailable, BrokerIdInUse, AllLogDirsFailed, OSError)
 """Errors that may end a process in a faulty world; its supervisor starts it again."""
 
@@ -63,6 +66,8 @@ class Process(ABC):
         self._ended.set()
         self._is_killed = False
         self._root: Task | None = None
+        self._is_stopped = False
+        self._wakes = generator(world.seed, f"{self.host}/wakes")
 
     @property
     def is_away(self) -> bool:
@@ -77,7 +82,7 @@ class Process(ABC):
         self._incarnation += 1
         self._is_killed = False
         self.refusals.has_lost_orders = False
-        self._root = None
+        self._root, self._is_stopped = None, False
         self.started = trio.Event()
         self._scope = trio.CancelScope()
         before, self._ended = self._ended, trio.Event()
@@ -117,6 +122,7 @@ class Process(ABC):
         if self.state is ProcessState.RUNNING and self._root is not None:
             self._world.trace.add("fault", self.host, "is suspended")
             self.state = ProcessState.PAUSED
+            self._is_stopped = loses_session
             self._world.ensemble.freeze(self.host, beats=not loses_session)
             suspend(self._root)
 
@@ -126,7 +132,10 @@ class Process(ABC):
             self._world.trace.add("fault", self.host, "wakes")
             self.state = ProcessState.RUNNING
             self._world.network.thaw(self.host)
-            self._world.ensemble.thaw(self.host)
+            # Tasks may run before the client of the store has seen what it missed.
+            late = self._wakes.uniform(0.0, LATEST_NEWS_SECONDS) if self._is_stopped else 0.0
+            self._is_stopped = False
+            self._world.ensemble.thaw(self.host, after=late)
             self._resume()
 
     def refuse(self, refusal: Refusal) -> None:
