@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import trio
 from attrs import define, evolve, frozen
 
-from actors.mailbox import Mailbox
+from actors.mailbox import Barrier, Mailbox
 from actors.trio_entry import TrioEntry
 
 
@@ -107,17 +107,19 @@ class EventQueue(Generic[E]):
         """Allow other threads to queue events from now on; needed if the queue was made outside trio."""
         self._entry.bind()
 
-    def tell(self, event: E, *, later: bool = False) -> bool:
+    def tell(self, event: E, *, later: bool = False, goes_on: bool = False) -> bool:
         """Queue an event. Return False if an event with an equal key is queued already, or if the queue is closed.
 
-        An event for `later` lets others pass (see `Mailbox`). May be called from any thread, with the same rules as
+        An event for `later` lets others pass (see `Mailbox`). A barrier that `goes_on` with the event being processed
+        holds back all that can wait, as it did before. May be called from any thread, with the same rules as
         `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts the event at once.
         """
-        how = {"later": later, "barrier": self._is_barrier(event)}
+        barrier = self._barrier(event, goes_on=goes_on)
         if not self._entry.is_inside:
-            self._entry.run_soon(lambda: self._put(event, partial(self._mailbox.put, **how)))
+            put = partial(self._mailbox.put, later=later, barrier=barrier)
+            self._entry.run_soon(lambda: self._put(event, put))
             return True
-        return self._put(event, partial(self._mailbox.tell, **how))
+        return self._put(event, partial(self._mailbox.tell, later=later, barrier=barrier))
 
     def withdraw(self, event: E) -> None:
         """Preempt the queued event with the key of `event`; an event that is being processed is left alone."""
@@ -129,7 +131,7 @@ class EventQueue(Generic[E]):
             event.preempt()
             return
         queued = _Queued(event, trio.current_time())
-        _preempt(self._mailbox.preempt_and_put(queued, barrier=self._is_barrier(event)))
+        _preempt(self._mailbox.preempt_and_put(queued, barrier=self._barrier(event)))
         if cancel_running and self._running is not None:
             self._running.cancel()
 
@@ -173,6 +175,11 @@ class EventQueue(Generic[E]):
 
     def __len__(self) -> int:
         return len(self._mailbox)
+
+    def _barrier(self, event: E, *, goes_on: bool = False) -> Barrier:
+        if not self._is_barrier(event):
+            return Barrier.FOR_NONE
+        return Barrier.FOR_ALL if goes_on else Barrier.FOR_LATER
 
     def _put(self, event: E, put: Callable[[_Queued[E], Hashable | None], bool]) -> bool:
         if self._is_closed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from enum import Enum
 from itertools import count
 from typing import Final, Generic, TypeVar
 
@@ -16,6 +17,9 @@ T = TypeVar("T")
 MAX_OVERTAKEN: Final = 16
 """The most items in a row that may pass an item put in for `later`."""
 
+_BEFORE_ALL: Final = -1
+"""The number of a barrier for all items: theirs begin at 0."""
+
 
 class MailboxFull(Exception):
     """The mailbox holds as many items as its capacity allows."""
@@ -23,6 +27,14 @@ class MailboxFull(Exception):
 
 class MailboxClosed(Exception):
     """The mailbox is closed and empty."""
+
+
+class Barrier(Enum):
+    """Which items for later wait until an item has been received."""
+
+    FOR_NONE = "none"
+    FOR_LATER = "those put in after it"
+    FOR_ALL = "all that wait or are put in"
 
 
 class _Unkeyed:
@@ -33,7 +45,7 @@ class Mailbox(Generic[T]):
     """A queue from any number of senders to one or more receivers, which may iterate over it until it is closed.
 
     FIFO, except that items put in for `later` let the others pass, at most `MAX_OVERTAKEN` of them in a row. They never
-    pass a `barrier` that was put in before them.
+    pass a barrier that was put in before them, nor one put in for all of them (see `Barrier`).
 
     A mailbox that was made outside trio must be bound before another thread puts something in. All methods except
     `tell` belong to the trio thread.
@@ -68,7 +80,9 @@ class Mailbox(Generic[T]):
         """Allow other threads to put items in from now on."""
         self._entry.bind()
 
-    def tell(self, item: T, key: Hashable | None = None, *, later: bool = False, barrier: bool = False) -> bool:
+    def tell(
+        self, item: T, key: Hashable | None = None, *, later: bool = False, barrier: Barrier = Barrier.FOR_NONE
+    ) -> bool:
         """Put an item in. Return False if an item with that key is waiting already, or if the mailbox is closed.
 
         May be called from any thread. Raises MailboxFull, in the trio thread only. Another thread always gets True,
@@ -82,7 +96,9 @@ class Mailbox(Generic[T]):
             raise MailboxFull(f"{self._capacity} are waiting")
         return self.put(item, key, later=later, barrier=barrier)
 
-    def put(self, item: T, key: Hashable | None = None, *, later: bool = False, barrier: bool = False) -> bool:
+    def put(
+        self, item: T, key: Hashable | None = None, *, later: bool = False, barrier: Barrier = Barrier.FOR_NONE
+    ) -> bool:
         """Put an item in as `tell` does, but regardless of the capacity."""
         if not self._accepts(key):
             return False
@@ -92,8 +108,11 @@ class Mailbox(Generic[T]):
             self._numbers_of_later[key] = number
         else:
             self._waiting[key] = item
-        if barrier:
+        if barrier is not Barrier.FOR_NONE:
             self._barriers[key] = number
+        if barrier is Barrier.FOR_ALL:
+            self._barriers[key] = _BEFORE_ALL
+            self._barriers.move_to_end(key, last=False)
         self._receivers.unpark()
         return True
 
@@ -108,7 +127,7 @@ class Mailbox(Generic[T]):
         self._forget(key)
         return [waiting.pop(key) for waiting in holding]
 
-    def preempt_and_put(self, item: T, *, barrier: bool = False) -> list[T]:
+    def preempt_and_put(self, item: T, *, barrier: Barrier = Barrier.FOR_NONE) -> list[T]:
         """Replace all waiting items by `item`, and return them, oldest first."""
         dropped = self._take_all()
         self.put(item, barrier=barrier)

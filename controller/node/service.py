@@ -293,7 +293,8 @@ class ControllerService:
             office.progress.follow(result)
             self._outlook.hear(office.context, office.progress)
         for follow_up in dispatch.follow_ups(office.context, event, result, office.caught_up):
-            if self._queue.tell(follow_up, later=True):
+            # What waits for a barrier waits for the rest of its work, too.
+            if self._queue.tell(follow_up, later=not follow_up.is_barrier, goes_on=True):
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
         if isinstance(event, RolloutLook):

@@ -9,7 +9,7 @@ import trio
 from hypothesis import given, strategies as st
 
 from actors import Mailbox, MailboxClosed, MailboxFull
-from actors.mailbox import MAX_OVERTAKEN
+from actors.mailbox import MAX_OVERTAKEN, Barrier
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_items_for_later_pass_no_barrier_that_came_before_them() -> None:
     mailbox.tell(-1, later=True)
     for number in range(2 * MAX_OVERTAKEN):
         mailbox.tell(number)
-    mailbox.tell(1000, barrier=True)
+    mailbox.tell(1000, barrier=Barrier.FOR_LATER)
     mailbox.tell(-2, later=True)
     for number in range(2000, 2000 + 2 * MAX_OVERTAKEN):
         mailbox.tell(number)
@@ -99,10 +99,21 @@ async def test_items_for_later_pass_no_barrier_that_came_before_them() -> None:
     assert order.index(-2) == order.index(1000) + 1, "it has waited for long enough"
 
 
+async def test_items_for_later_pass_no_barrier_for_all() -> None:
+    mailbox: Mailbox[int] = Mailbox()
+    mailbox.tell(-1, later=True)
+    for number in range(2 * MAX_OVERTAKEN):
+        mailbox.tell(number)
+    mailbox.tell(1000, barrier=Barrier.FOR_LATER)
+    mailbox.tell(2000, barrier=Barrier.FOR_ALL)
+    order = [await mailbox.receive() for _ in range(len(mailbox))]
+    assert order[-3:] == [1000, 2000, -1]
+
+
 @pytest.mark.parametrize("ends", ["received", "withdrawn", "preempted"])
 async def test_a_barrier_that_waits_no_more_holds_nothing_back(ends: str) -> None:
     mailbox: Mailbox[int] = Mailbox()
-    mailbox.tell(0, key="barrier", barrier=True)
+    mailbox.tell(0, key="barrier", barrier=Barrier.FOR_LATER)
     assert mailbox.has_barrier
     match ends:
         case "received":

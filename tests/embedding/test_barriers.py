@@ -8,6 +8,7 @@ import trio.testing
 
 from actors.mailbox import MAX_OVERTAKEN
 from controller.events import BrokerModifications, PartitionModifications
+from controller.handlers import deletion
 from controller.node.service import ControllerService
 from tests.kit.service import Controllers, until
 from transport.messages import (
@@ -98,6 +99,32 @@ async def test_a_read_shows_that_a_topic_is_deleted_once_that_was_acknowledged(
     assert isinstance(await service.answer(CREATION), CreateTopicsResponse)
     await until(lambda: service.is_idle)
     answer = await answered_behind_much(service, monkeypatch, DELETION, MetadataRequest())
+    assert isinstance(answer, MetadataResponse)
+    assert {state.leader for state in answer.partitions} <= {LEADER_DURING_DELETE}
+
+
+async def test_a_read_shows_that_topics_are_deleted_whose_deletion_takes_several_events(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await in_office(controllers)
+    names = [f"users{number}" for number in range(5)]
+    await service.answer(CreateTopicsRequest(tuple(NewTopic(name, 1, 1, ((1,),)) for name in names)))
+    await until(lambda: service.is_idle)
+    # Each event begins to delete one topic.
+    monkeypatch.setattr(deletion, "PER_EVENT", 0)
+    service.hold_events()
+    answers: list[object] = []
+
+    async def ask(request: Request[object]) -> None:
+        answers.append(await service.answer(request))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, DeleteTopicsRequest(tuple(names)))
+        await until(lambda: service.queue_size() == 1)
+        nursery.start_soon(ask, MetadataRequest())
+        await until(lambda: service.queue_size() == 1 + 1)
+        service.release_events()
+    _, answer = answers
     assert isinstance(answer, MetadataResponse)
     assert {state.leader for state in answer.partitions} <= {LEADER_DURING_DELETE}
 
