@@ -101,6 +101,9 @@ class Mailbox(Generic[T]):
     ) -> bool:
         """Put an item in as `tell` does, but regardless of the capacity."""
         if not self._accepts(key):
+            # The item that waits takes the place of this one.
+            if barrier is Barrier.FOR_ALL and self.has(key):
+                self._hold_back_all(key)
             return False
         key, number = _Unkeyed() if key is None else key, next(self._numbers)
         if later:
@@ -108,11 +111,10 @@ class Mailbox(Generic[T]):
             self._numbers_of_later[key] = number
         else:
             self._waiting[key] = item
-        if barrier is not Barrier.FOR_NONE:
-            self._barriers[key] = number
         if barrier is Barrier.FOR_ALL:
-            self._barriers[key] = _BEFORE_ALL
-            self._barriers.move_to_end(key, last=False)
+            self._hold_back_all(key)
+        elif barrier is Barrier.FOR_LATER:
+            self._barriers[key] = number
         self._receivers.unpark()
         return True
 
@@ -186,6 +188,10 @@ class Mailbox(Generic[T]):
         if not (self._barriers and self._later):
             return False
         return next(iter(self._barriers.values())) < next(iter(self._numbers_of_later.values()))
+
+    def _hold_back_all(self, key: Hashable) -> None:
+        self._barriers[key] = _BEFORE_ALL
+        self._barriers.move_to_end(key, last=False)
 
     def _take_first(self, waiting: OrderedDict[Hashable, T]) -> T:
         key, item = waiting.popitem(last=False)

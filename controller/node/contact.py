@@ -9,9 +9,9 @@ deletes `/controller`. It may have ended without our knowledge in two cases:
 
 The store's client sends a heartbeat when it has been silent for a third of the timeout, and gives a connection up that
 has been silent for two thirds. So a session survives any pause of up to two thirds of the timeout, and one third if
-the connection broke just before. After a pause of more than one third, a commit that changes nothing checks the epoch
-before anything else is done: it passes through the leader of the store, which knows each session and each epoch.
-Without such a pause, an answer needs no request to the store.
+the connection broke just before. After a pause of more than one third, and once a lost connection is back, a commit
+that changes nothing checks the epoch before anything else is done: it passes through the leader of the store, which
+knows each session and each epoch. In the normal case an answer needs no request to the store.
 
 Pauses are those of trio's clock: a task that should have run looks at how much later it does. A clock that stands still
 together with the process, as in a virtual machine that is suspended, hides a pause.
@@ -52,8 +52,8 @@ class Contact:
     _ran_at: float = field(default=inf, init=False)
     """The time of trio's clock at which this process was last known to run."""
 
-    _pauses: int = field(default=0, init=False)
-    """The number of pauses that a session may not have survived."""
+    _doubts: int = field(default=0, init=False)
+    """The number of lost connections, and of pauses that a session may not have survived."""
 
     _confirmed: int = field(default=0, init=False)
     """The number of those after which the office was confirmed."""
@@ -67,6 +67,7 @@ class Contact:
     def lost(self) -> None:
         """Take note that the connection is lost."""
         self._connected = trio.Event()
+        self._doubts += 1
 
     def decided(self) -> None:
         """Take note that the connection is back, or that the session has ended: nothing is to be waited for."""
@@ -85,7 +86,7 @@ class Contact:
     def _look(self) -> None:
         now = trio.current_time()
         if now - self._ran_at > self.session_seconds * LONGEST_PAUSE:
-            self._pauses += 1
+            self._doubts += 1
             log.warning("this process did not run for a while", seconds=round(now - self._ran_at, 3))
         self._ran_at = now
 
@@ -96,9 +97,9 @@ class Contact:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the session certainly lasts."""
+        """Whether the session certainly lasts, and with it the office."""
         self._look()
-        return self.is_connected and self._confirmed == self._pauses
+        return self.is_connected and self._confirmed == self._doubts
 
     async def confirm(self, office: Won) -> None:
         """Return once it is certain that the office has been held since the call; at once in the normal case.
@@ -109,6 +110,6 @@ class Contact:
             await self.until_decided()
             async with self._turn:
                 if not self.is_certain:
-                    pauses = self._pauses
+                    doubts = self._doubts
                     await commit_chunk(self.store, [()], Check(paths.CONTROLLER_EPOCH, office.version))
-                    self._confirmed = pauses
+                    self._confirmed = doubts

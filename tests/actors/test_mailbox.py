@@ -99,13 +99,16 @@ async def test_items_for_later_pass_no_barrier_that_came_before_them() -> None:
     assert order.index(-2) == order.index(1000) + 1, "it has waited for long enough"
 
 
-async def test_items_for_later_pass_no_barrier_for_all() -> None:
+@pytest.mark.parametrize("is_waiting", [False, True])
+async def test_items_for_later_pass_no_barrier_for_all(is_waiting: bool) -> None:
     mailbox: Mailbox[int] = Mailbox()
     mailbox.tell(-1, later=True)
     for number in range(2 * MAX_OVERTAKEN):
         mailbox.tell(number)
     mailbox.tell(1000, barrier=Barrier.FOR_LATER)
-    mailbox.tell(2000, barrier=Barrier.FOR_ALL)
+    if is_waiting:
+        mailbox.tell(2000, key="barrier", barrier=Barrier.FOR_LATER)
+    assert mailbox.tell(2000, key="barrier", barrier=Barrier.FOR_ALL) is not is_waiting
     order = [await mailbox.receive() for _ in range(len(mailbox))]
     assert order[-3:] == [1000, 2000, -1]
 
