@@ -147,6 +147,7 @@ class SimulatedCluster(Administered):
     def expire(self, node_id: int) -> None:
         """End a node's session with the store at once."""
         self.trace.add("fault", host_of(node_id), "session expires")
+        self.world.safety.depositions.ended_by_hand(host_of(node_id))
         self.world.ensemble.expire(host_of(node_id))
 
     def disconnect(self, node_id: int) -> None:

@@ -113,6 +113,7 @@ class Process(ABC):
         """Pause, as on SIGSTOP, if running; with `keeps_session`, only heartbeats still reach the store."""
         if self.state is ProcessState.RUNNING:
             self._world.trace.add("fault", self.host, "pauses")
+            self._see_what_was_missed()
             self.state = ProcessState.PAUSED
             self._world.network.freeze(self.host)
             self._world.ensemble.freeze(self.host, beats=keeps_session)
@@ -122,6 +123,7 @@ class Process(ABC):
         if self.state is ProcessState.RUNNING and self._root is not None:
             self._world.trace.add("fault", self.host, "is suspended")
             self.state = ProcessState.PAUSED
+            self._see_what_was_missed()
             self._is_stopped = loses_session
             self._world.ensemble.freeze(self.host, beats=not loses_session)
             suspend(self._root)
@@ -137,6 +139,10 @@ class Process(ABC):
             self._is_stopped = False
             self._world.ensemble.thaw(self.host, after=late)
             self._resume()
+
+    def _see_what_was_missed(self) -> None:
+        """Let the client of the store take what came while the process did not run, if it has not done so yet."""
+        self._world.ensemble.thaw(self.host)
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer some requests with an error, or not at all, until `answer_all`, whatever process runs."""

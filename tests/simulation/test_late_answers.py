@@ -11,7 +11,7 @@ from attrs import evolve
 from simulator import scheduling
 from simulator.actions.processes import Crash, Suspend, Wake
 from simulator.actions.requests import CreateTopic, CreateTopics
-from simulator.actions.sessions import Disconnect, Reconnect, SlowCommits, lose_answer
+from simulator.actions.sessions import Depose, Disconnect, Reconnect, SlowCommits, lose_answer
 from simulator.cluster import CLIENT, SimulatedCluster, simulated_cluster
 from simulator.settings import KAFKA_PORT, Settings, host_of
 from transport.errors import ApiError, ErrorCode
@@ -186,6 +186,26 @@ def test_a_controller_that_reaches_the_store_again_answers_what_waited() -> None
             Reconnect(101).on(cluster)
         assert [outcome for outcome in outcomes if isinstance(outcome, Exception)] == []
         assert len(outcomes) == len(READS)
+        await cluster.settle()
+
+    tell(story)
+
+
+@pytest.mark.parametrize("request_", READS, ids=lambda each: type(each).__name__)
+def test_a_controller_deposed_by_hand_while_it_is_cut_off_refuses_the_read_that_waited(
+    request_: Request[object],
+) -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        await CreateTopics((ORDERS,)).on(cluster)
+        Disconnect(101).on(cluster)
+        Depose().on(cluster)
+        await cluster.until(lambda: cluster.active_controller == 102, within=1)
+        outcomes: list[object] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, cluster, request_, outcomes)
+            await trio.sleep(0.5)
+            Reconnect(101).on(cluster)
+        require_refused(outcomes)
         await cluster.settle()
 
     tell(story)
