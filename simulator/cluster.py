@@ -20,6 +20,7 @@ from simulator.broker_process import BrokerProcess
 from simulator.disk import Disk
 from simulator.hooks import Hooks
 from simulator.kafka.registration import decode_registered
+from simulator.linearizability import operations
 from simulator.load import Load
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.observed_admin import ObservedAdmin
@@ -33,7 +34,7 @@ from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
 from simulator.world import World
-from transport.messages import PartitionState, Request
+from transport.messages import MetadataRequest, PartitionState, Request
 from transport.store import paths
 from transport.store.limits import RequestLimits
 from transport.store.protocol import Delete
@@ -106,6 +107,18 @@ class SimulatedCluster(Administered):
             own_apis=own_apis,
         ) as connection:
             return await connection.call(request, timeout=within)
+
+    async def read_from(self, controller_id: int, *, within: float = 20.0) -> None:
+        """Have a controller itself describe all topics, in office or not, and record its answer.
+
+        Raises as `ask` does.
+        """
+        self.trace.add("admin", CLIENT, f"read from {controller_id}")
+        topics, partitions = self.durable.topics(), [tp for tp, _ in self.durable.partitions()]
+        request = self.world.safety.history.request()
+        request.sent_to(controller_id)
+        answer = await self.ask(controller_id, MetadataRequest(), within=within)
+        request.answered(operations.described(topics, partitions, answer.partitions))
 
     # --- what happens to processes ------------------------------------------------------------------------------
 

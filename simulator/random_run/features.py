@@ -26,6 +26,7 @@ from simulator.random_run import (
     faults,
     floods,
     last_replicas,
+    late_answers,
     late_cancels,
     late_copies,
     network_faults,
@@ -107,6 +108,7 @@ FEATURES: Final = (
     Feature("sizes", sizes.draw, 0.03),
     Feature("small requests", sizes.draw_small, 0.08, sizes.draw_limit),
     Feature("endpoints", endpoints.draw, 0.2),
+    Feature("late answers", late_answers.draw, 0.2),
 )
 
 
