@@ -13,15 +13,11 @@ from simulator.actions.requests import Elect, ReadFrom
 from simulator.actions.scene import CONTROLLER, LEADER_OF, SAME
 from simulator.actions.sessions import Disconnect, Reconnect, SlowCommits, lose_answer
 from simulator.random_run import topology
-from simulator.random_run.happenings import Happening, InTurn, Lasting
+from simulator.random_run.happenings import CreateAndRead, Happening, InTurn, Lasting
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from transport.messages import ElectionType
 from transport.store import paths
-
-_READS: Final = 10
-_BETWEEN_READS: Final = 0.1
-"""The number of reads while the queue of a controller is busy, and the seconds between them."""
 
 _TIME_NEEDED: Final = 4.0
 """The seconds that the story of a creation takes."""
@@ -71,10 +67,8 @@ class _Stories:
         crash = Crash(LEADER_OF + self.rng.choice(self.partitions), noticed=True)
         crash_at = at + self.rng.uniform(0.05, 0.3)
         gone = Lasting(crash, self.rng.uniform(2.0, 6.0), (Start(SAME),))
-        reads = ReadFrom(CONTROLLER, times=_READS, every=_BETWEEN_READS)
         return [
             Happening(at, None, Lasting(lost, _TIME_NEEDED, (SlowCommits(0),))),
-            Happening(at + 0.01, None, new),
+            Happening(at + 0.01, None, CreateAndRead(new)),
             Happening(crash_at, None, gone),
-            Happening(at + self.rng.uniform(0.3, 0.8), None, reads),
         ]

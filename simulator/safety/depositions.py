@@ -36,8 +36,11 @@ class Depositions:
     _informed: set[str] = field(factory=set, init=False)
     """The controllers that know, or have to expect, that they are deposed."""
 
-    _asked: dict[int, dict[int, str]] = field(factory=dict, init=False)
-    """The reads that deposed controllers have taken: by connection and correlation id, what is wrong with an answer."""
+    _asked: dict[str, dict[tuple[int, int], str]] = field(factory=dict, init=False)
+    """What is wrong with an answer to the reads that deposed controllers have taken, by connection and correlation id.
+
+    A controller that is elected again may answer all of them.
+    """
 
     def may_be_stale(self, host: str) -> bool:
         """Return whether a former controller cannot know yet that it has been deposed."""
@@ -53,6 +56,7 @@ class Depositions:
             for known in (self._by_hand, self._informed):
                 known.discard(holder)
             self._deposed.pop(holder, None)
+            self._asked.pop(holder, None)
         elif is_controller(host) and any(op.path == paths.CONTROLLER_EPOCH for op in ops if not isinstance(op, Check)):
             # It takes office again, under a new epoch.
             self._by_hand.discard(holder)
@@ -84,8 +88,8 @@ class Depositions:
             read = read_of(chunk)
             if read is not None:
                 text = f"{destination} answered {read}, although {self._controllership.holder} was in office by then"
-                self._asked.setdefault(connection_id, {})[correlation_id(chunk)] = text
-        elif connection_id in self._asked and is_controller(source) and not is_request(chunk):
-            fault = self._asked[connection_id].pop(correlation_id(chunk), None)
+                self._asked.setdefault(destination, {})[connection_id, correlation_id(chunk)] = text
+        elif source in self._asked and not is_request(chunk):
+            fault = self._asked[source].pop((connection_id, correlation_id(chunk)), None)
             if fault is not None and is_success(chunk):
                 yield fault
