@@ -91,7 +91,7 @@ from simulator.actions.znodes import (
     WriteRequests,
     WriteSettings,
 )
-from simulator.random_run.happenings import InTurn, Lasting, Leave, NameLeader, Replace
+from simulator.random_run.happenings import CreateAndRead, InTurn, Lasting, Leave, NameLeader, Replace
 from simulator.random_run.late_cancels import CancelAfterFailover
 
 __all__ = [
@@ -108,6 +108,7 @@ __all__ = [
     "ChangeEndpoint",
     "Crash",
     "CrashOnArrival",
+    "CreateAndRead",
     "CreateTopic",
     "CreateTopics",
     "Damage",

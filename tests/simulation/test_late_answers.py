@@ -242,7 +242,9 @@ def test_a_read_shows_a_topic_after_the_answer_of_its_creation_was_lost_and_a_br
             nursery.start_soon(NEW.on, cluster)
             await trio.sleep(0.1)
             Crash(1, noticed=True).on(cluster)
-        assert cluster.partition("many-0").leader == 1
+        before = cluster.partition("many-0")
+        assert before is not None
+        assert before.leader == 1, "its loss has not been handled yet"
         await ask(cluster, MetadataRequest(), outcomes)
         [answer] = outcomes
         assert isinstance(answer, MetadataResponse)
