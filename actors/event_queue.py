@@ -114,7 +114,9 @@ class EventQueue(Generic[E]):
         holds back all that can wait, as it did before. May be called from any thread, with the same rules as
         `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts the event at once.
         """
-        barrier = self._barrier(event, goes_on=goes_on)
+        barrier = Barrier.FOR_NONE
+        if self._is_barrier(event):
+            barrier = Barrier.FOR_ALL if goes_on else Barrier.FOR_LATER
         if not self._entry.is_inside:
             put = partial(self._mailbox.put, later=later, barrier=barrier)
             self._entry.run_soon(lambda: self._put(event, put))
@@ -130,8 +132,8 @@ class EventQueue(Generic[E]):
         if self._is_closed:
             event.preempt()
             return
-        queued = _Queued(event, trio.current_time())
-        _preempt(self._mailbox.preempt_and_put(queued, barrier=self._barrier(event)))
+        barrier = Barrier.FOR_LATER if self._is_barrier(event) else Barrier.FOR_NONE
+        _preempt(self._mailbox.preempt_and_put(_Queued(event, trio.current_time()), barrier=barrier))
         if cancel_running and self._running is not None:
             self._running.cancel()
 
@@ -175,11 +177,6 @@ class EventQueue(Generic[E]):
 
     def __len__(self) -> int:
         return len(self._mailbox)
-
-    def _barrier(self, event: E, *, goes_on: bool = False) -> Barrier:
-        if not self._is_barrier(event):
-            return Barrier.FOR_NONE
-        return Barrier.FOR_ALL if goes_on else Barrier.FOR_LATER
 
     def _put(self, event: E, put: Callable[[_Queued[E], Hashable | None], bool]) -> bool:
         if self._is_closed:

@@ -57,9 +57,9 @@ class Mailbox(Generic[T]):
         self._entry = TrioEntry()
         # Ordered dicts remove the oldest item, or any other by its key, in constant time.
         self._waiting: OrderedDict[Hashable, T] = OrderedDict()
-        self._later: OrderedDict[Hashable, T] = OrderedDict()
+        # Items for later, and barriers, are numbered as they come.
         self._numbers = count()
-        self._numbers_of_later: OrderedDict[Hashable, int] = OrderedDict()
+        self._later: OrderedDict[Hashable, tuple[int, T]] = OrderedDict()
         self._barriers: OrderedDict[Hashable, int] = OrderedDict()
         self._overtaken = 0
         self._receivers = trio.lowlevel.ParkingLot()
@@ -105,29 +105,30 @@ class Mailbox(Generic[T]):
             if barrier is Barrier.FOR_ALL and self.has(key):
                 self._hold_back_all(key)
             return False
-        key, number = _Unkeyed() if key is None else key, next(self._numbers)
+        if key is None:
+            key = _Unkeyed()
         if later:
-            self._later[key] = item
-            self._numbers_of_later[key] = number
+            self._later[key] = next(self._numbers), item
         else:
             self._waiting[key] = item
         if barrier is Barrier.FOR_ALL:
             self._hold_back_all(key)
         elif barrier is Barrier.FOR_LATER:
-            self._barriers[key] = number
+            self._barriers[key] = next(self._numbers)
         self._receivers.unpark()
         return True
 
     def take_while(self, fits: Callable[[T], bool]) -> None:
         """Remove the items that come next as long as they fit; those put in for `later` do not come next."""
         while self._waiting and fits(next(iter(self._waiting.values()))):
-            self._take_first(self._waiting)
+            self._take_first()
 
     def withdraw(self, key: Hashable) -> list[T]:
         """Remove and return the item with a key, as a list of one or none."""
-        holding = [waiting for waiting in (self._waiting, self._later) if key in waiting]
-        self._forget(key)
-        return [waiting.pop(key) for waiting in holding]
+        self._barriers.pop(key, None)
+        if key in self._later:
+            return [self._later.pop(key)[1]]
+        return [self._waiting.pop(key)] if key in self._waiting else []
 
     def preempt_and_put(self, item: T, *, barrier: Barrier = Barrier.FOR_NONE) -> list[T]:
         """Replace all waiting items by `item`, and return them, oldest first."""
@@ -179,31 +180,30 @@ class Mailbox(Generic[T]):
         has_waited = self._overtaken >= MAX_OVERTAKEN and not self._is_held_back()
         if self._later and (has_waited or not self._waiting):
             self._overtaken = 0
-            return self._take_first(self._later)
+            key, (_, item) = self._later.popitem(last=False)
+            self._barriers.pop(key, None)
+            return item
         self._overtaken = self._overtaken + 1 if self._later else 0
-        return self._take_first(self._waiting)
+        return self._take_first()
 
     def _is_held_back(self) -> bool:
         """Return whether a barrier waits that came before all items for later."""
         if not (self._barriers and self._later):
             return False
-        return next(iter(self._barriers.values())) < next(iter(self._numbers_of_later.values()))
+        first, _ = next(iter(self._later.values()))
+        return next(iter(self._barriers.values())) < first
+
+    def _take_first(self) -> T:
+        key, item = self._waiting.popitem(last=False)
+        self._barriers.pop(key, None)
+        return item
 
     def _hold_back_all(self, key: Hashable) -> None:
         self._barriers[key] = _BEFORE_ALL
         self._barriers.move_to_end(key, last=False)
 
-    def _take_first(self, waiting: OrderedDict[Hashable, T]) -> T:
-        key, item = waiting.popitem(last=False)
-        self._forget(key)
-        return item
-
-    def _forget(self, key: Hashable) -> None:
-        self._numbers_of_later.pop(key, None)
-        self._barriers.pop(key, None)
-
     def _take_all(self) -> list[T]:
-        taken = [*self._waiting.values(), *self._later.values()]
-        for kept in (self._waiting, self._later, self._numbers_of_later, self._barriers):
+        taken = [*self._waiting.values(), *(item for _, item in self._later.values())]
+        for kept in (self._waiting, self._later, self._barriers):
             kept.clear()
         return taken

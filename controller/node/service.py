@@ -262,7 +262,8 @@ class ControllerService:
             case _ if event.subject in self._quarantine:
                 refuse(event)
             case _:
-                await self._office.confirm()
+                if not self._contact.is_certain:
+                    await self._office.confirm()
                 await self._handle(self._office, event)
 
     def _blame(self, event: ControllerEvent) -> None:
