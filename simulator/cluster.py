@@ -109,12 +109,9 @@ class SimulatedCluster(Administered):
             return await connection.call(request, timeout=within)
 
     async def read_from(self, controller_id: int, *, within: float = 20.0) -> None:
-        """Have a controller itself describe all topics, in office or not, and record its answer.
-
-        Raises as `ask` does.
-        """
-        self.trace.add("admin", CLIENT, f"read from {controller_id}")
+        """Have a controller itself describe all topics, in office or not. Raises ApiError or WireError."""
         topics, partitions = self.durable.topics(), [tp for tp, _ in self.durable.partitions()]
+        self.trace.add("admin", CLIENT, f"read from {controller_id}")
         request = self.world.safety.history.request()
         request.sent_to(controller_id)
         answer = await self.ask(controller_id, MetadataRequest(), within=within)
