@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import trio
 from attrs import define, evolve, frozen
 
-from actors.mailbox import Mailbox
+from actors.mailbox import Barrier, Mailbox
 from actors.trio_entry import TrioEntry
 
 
@@ -71,6 +71,8 @@ class _Queued(Generic[E]):
 class EventQueue(Generic[E]):
     """A queue of events and the loop that processes them one at a time: FIFO, except that some events can wait.
 
+    Those that can wait do not pass a barrier that was queued before them.
+
     An exception from `process` or the observer ends `run`. The owner decides what follows, and may run the queue
     again with the events that remain.
     """
@@ -82,18 +84,22 @@ class EventQueue(Generic[E]):
         observer: EventObserver[E] | None = None,
         capacity: int | None = None,
         joins: Callable[[E, E], bool] | None = None,
+        is_barrier: Callable[[E], bool] = lambda _: False,
     ) -> None:
         """Queue at most `capacity` events; None means no limit (see `Mailbox`).
 
         `joins` lets an event take in the one that comes right after it, or returns False. An event that was taken in is
-        not processed or preempted on its own: it ends with the event that took it in.
+        not processed or preempted on its own: it ends with the event that took it in. `is_barrier` returns whether an
+        event holds back those that are queued after it for `later`.
         """
         self._process = process
+        self._is_barrier = is_barrier
         self._observer = observer
         self._joins = joins
         self._mailbox: Mailbox[_Queued[E]] = Mailbox(capacity)
         self._entry = TrioEntry()
         self._running: trio.CancelScope | None = None
+        self._processed: E | None = None
         self._statistics: dict[str, EventStatistics] = {}
         self._is_closed = False
 
@@ -101,16 +107,21 @@ class EventQueue(Generic[E]):
         """Allow other threads to queue events from now on; needed if the queue was made outside trio."""
         self._entry.bind()
 
-    def tell(self, event: E, *, later: bool = False) -> bool:
+    def tell(self, event: E, *, later: bool = False, goes_on: bool = False) -> bool:
         """Queue an event. Return False if an event with an equal key is queued already, or if the queue is closed.
 
-        An event for `later` lets others pass (see `Mailbox`). May be called from any thread, with the same rules as
+        An event for `later` lets others pass (see `Mailbox`). A barrier that `goes_on` with the event being processed
+        holds back all that can wait, as it did before. May be called from any thread, with the same rules as
         `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts the event at once.
         """
+        barrier = Barrier.FOR_NONE
+        if self._is_barrier(event):
+            barrier = Barrier.FOR_ALL if goes_on else Barrier.FOR_LATER
         if not self._entry.is_inside:
-            self._entry.run_soon(lambda: self._put(event, partial(self._mailbox.put, later=later)))
+            put = partial(self._mailbox.put, later=later, barrier=barrier)
+            self._entry.run_soon(lambda: self._put(event, put))
             return True
-        return self._put(event, partial(self._mailbox.tell, later=later))
+        return self._put(event, partial(self._mailbox.tell, later=later, barrier=barrier))
 
     def withdraw(self, event: E) -> None:
         """Preempt the queued event with the key of `event`; an event that is being processed is left alone."""
@@ -121,13 +132,20 @@ class EventQueue(Generic[E]):
         if self._is_closed:
             event.preempt()
             return
-        _preempt(self._mailbox.preempt_and_put(_Queued(event, trio.current_time())))
+        barrier = Barrier.FOR_LATER if self._is_barrier(event) else Barrier.FOR_NONE
+        _preempt(self._mailbox.preempt_and_put(_Queued(event, trio.current_time()), barrier=barrier))
         if cancel_running and self._running is not None:
             self._running.cancel()
 
     def has(self, event: E) -> bool:
         """Return whether an event with the key of `event` is queued."""
         return self._mailbox.has(event.key)
+
+    @property
+    def has_barrier(self) -> bool:
+        """Whether a barrier is queued, or being processed."""
+        is_processed = self._processed is not None and self._is_barrier(self._processed)
+        return is_processed or self._mailbox.has_barrier
 
     def close(self) -> None:
         """Preempt all queued events, and end `run` after the running event."""
@@ -168,7 +186,7 @@ class EventQueue(Generic[E]):
 
     async def _process_one(self, queued: _Queued[E]) -> None:
         event, began = queued.event, trio.current_time()
-        is_processed = False
+        self._processed, is_processed = event, False
         try:
             if self._joins is not None:
                 takes_in = partial(self._joins, event)
@@ -179,7 +197,7 @@ class EventQueue(Generic[E]):
                 await self._process(event)
                 is_processed = True
         finally:
-            self._running = None
+            self._running = self._processed = None
             if not is_processed:
                 event.preempt()
             ended = trio.current_time()

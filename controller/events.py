@@ -8,7 +8,7 @@ it is being processed, because it is then unknown how much of it was done.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 import trio
 from attrs import define, field, frozen
@@ -61,6 +61,13 @@ class Reply(Generic[R]):
 class ControllerEvent:
     """The base class of all events."""
 
+    is_barrier: ClassVar[bool] = False
+    """Whether requests of administrators that come after the event wait until it has been processed.
+
+    The context may lack a change that was acknowledged before they were sent, until this event has read it; or this
+    event may find that the controller has been deposed.
+    """
+
     @property
     def name(self) -> str:
         """The event's type, as shown in statistics and the trace."""
@@ -87,15 +94,21 @@ class ControllerEvent:
 class Elect(ControllerEvent):
     """Become the controller if there is none; queued at start and when `/controller` changes."""
 
+    is_barrier: ClassVar[bool] = True
+
 
 @frozen
 class SessionEnded(ControllerEvent):
     """The session with the metadata store has expired, which ends the office."""
 
+    is_barrier: ClassVar[bool] = True
+
 
 @frozen
 class Reload(ControllerEvent):
     """The connection to the metadata store is back, but all watches may be lost: read everything again."""
+
+    is_barrier: ClassVar[bool] = True
 
 
 # --- the cluster changed ----------------------------------------------------------------------------------------
@@ -109,6 +122,8 @@ class BrokerChange(ControllerEvent):
 @frozen
 class TopicChange(ControllerEvent):
     """The list of topics changed."""
+
+    is_barrier: ClassVar[bool] = True
 
 
 @frozen
@@ -139,6 +154,8 @@ class BrokerModifications(ControllerEvent):
 class TopicDeletion(ControllerEvent):
     """The list of topics to delete changed, or failed deletions are due for a retry."""
 
+    is_barrier: ClassVar[bool] = True
+
 
 @frozen
 class PreferredReplicaElection(ControllerEvent):
@@ -165,6 +182,8 @@ class LogDirEventNotification(ControllerEvent):
 @frozen
 class ConfigChange(ControllerEvent):
     """Settings of topics or brokers changed."""
+
+    is_barrier: ClassVar[bool] = True
 
 
 @frozen

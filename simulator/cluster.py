@@ -21,6 +21,7 @@ from simulator.disk import Disk
 from simulator.hooks import Hooks
 from simulator.inspection import Inspected
 from simulator.kafka.registration import decode_registered
+from simulator.linearizability import operations
 from simulator.load import Load
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.observed_admin import ObservedAdmin
@@ -34,7 +35,7 @@ from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
 from simulator.world import World
-from transport.messages import Request
+from transport.messages import MetadataRequest, Request
 from transport.store import paths
 from transport.store.limits import RequestLimits
 from transport.store.protocol import Delete
@@ -81,6 +82,15 @@ class SimulatedCluster(Inspected):
         ) as connection:
             return await connection.call(request, timeout=within)
 
+    async def read_from(self, controller_id: int, *, within: float = 20.0) -> None:
+        """Have a controller itself describe all topics, in office or not. Raises ApiError or WireError."""
+        topics, partitions = self.durable.topics(), [tp for tp, _ in self.durable.partitions()]
+        self.trace.add("admin", CLIENT, f"read from {controller_id}")
+        request = self.world.safety.history.request()
+        request.sent_to(controller_id)
+        answer = await self.ask(controller_id, MetadataRequest(), within=within)
+        request.answered(operations.described(topics, partitions, answer.partitions))
+
     # --- what happens to processes ------------------------------------------------------------------------------
 
     def crash(self, node_id: int) -> None:
@@ -121,6 +131,7 @@ class SimulatedCluster(Inspected):
     def expire(self, node_id: int) -> None:
         """End a node's session with the store at once."""
         self.trace.add("fault", host_of(node_id), "session expires")
+        self.world.safety.depositions.ended_by_hand(host_of(node_id))
         self.world.ensemble.expire(host_of(node_id))
 
     def disconnect(self, node_id: int) -> None:

@@ -13,10 +13,18 @@ from transport.messages import (
     AlterPartitionRequest,
     ControlledShutdownRequest,
     CreateTopicsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeReassignmentsRequest,
+    DescribeRolloutMovesRequest,
+    DescribeRolloutsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
+    ListPartitionReassignmentsRequest,
+    ListReassignmentsRequest,
+    MetadataRequest,
     Request,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -50,6 +58,19 @@ SettingsRequest = CreateTopicsRequest | IncrementalAlterConfigsRequest
 _ABOUT_LEADERSHIP: Final = frozenset({*get_args(ControlRequest), *get_args(LeadershipRequest)})
 
 _DECODED: Final = _ABOUT_LEADERSHIP | {*get_args(SettingsRequest), UploadRolloutRequest}
+
+_READS: Final = frozenset(
+    {
+        DescribeClusterRequest,
+        DescribeConfigsRequest,
+        DescribeReassignmentsRequest,
+        DescribeRolloutMovesRequest,
+        DescribeRolloutsRequest,
+        ListPartitionReassignmentsRequest,
+        ListReassignmentsRequest,
+        MetadataRequest,
+    }
+)
 
 APIS: Final = tuple(sorted(api.name for api in OURS.by_key.values() if api.request in _ABOUT_LEADERSHIP))
 """The names of the apis whose requests are about leadership."""
@@ -126,6 +147,19 @@ def request_to_controller(
         return kafka.question(chunk, name_of)
     request = _request(chunk)
     return request if isinstance(request, LeadershipRequest | SettingsRequest | UploadRolloutRequest) else None
+
+
+def read_of(chunk: bytes) -> str | None:
+    """Return the name of the api by which a request only reads what a controller knows; None for any other request."""
+    if kafka.is_kafkas(chunk):
+        return kafka.read_of(chunk)
+    api = OURS.by_key.get(RequestEnvelope.unpack(chunk[_LENGTH_BYTES:]).api_key)
+    return api.name if api is not None and api.request in _READS else None
+
+
+def is_success(chunk: bytes) -> bool:
+    """Return whether a response answers its request; those of Kafka that refuse a whole request do not say so."""
+    return kafka.is_kafkas(chunk) or ResponseEnvelope.unpack(chunk[_LENGTH_BYTES:]).error == ErrorCode.NONE
 
 
 def is_about_leadership(chunk: bytes, api: str | None = None) -> bool:

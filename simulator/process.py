@@ -33,6 +33,9 @@ from transport.host import Host
 from transport.store.limits import RequestLimits
 from transport.store.protocol import StoreUnavailable
 
+LATEST_NEWS_SECONDS: Final = 0.05
+"""The longest time until a process that was stopped learns what became of its session: its client runs in a thread."""
+
 _NOT_A_FAULT: Final = (StoreUnavailable, BrokerIdInUse, AllLogDirsFailed, OSError)
 """Errors that may end a process in a faulty world; its supervisor starts it again."""
 
@@ -63,6 +66,8 @@ class Process(ABC):
         self._ended.set()
         self._is_killed = False
         self._root: Task | None = None
+        self._is_stopped = False
+        self._wakes = generator(world.seed, f"{self.host}/wakes")
 
     @property
     def is_away(self) -> bool:
@@ -77,7 +82,7 @@ class Process(ABC):
         self._incarnation += 1
         self._is_killed = False
         self.refusals.has_lost_orders = False
-        self._root = None
+        self._root, self._is_stopped = None, False
         self.started = trio.Event()
         self._scope = trio.CancelScope()
         before, self._ended = self._ended, trio.Event()
@@ -108,6 +113,7 @@ class Process(ABC):
         """Pause, as on SIGSTOP, if running; with `keeps_session`, only heartbeats still reach the store."""
         if self.state is ProcessState.RUNNING:
             self._world.trace.add("fault", self.host, "pauses")
+            self._see_what_was_missed()
             self.state = ProcessState.PAUSED
             self._world.network.freeze(self.host)
             self._world.ensemble.freeze(self.host, beats=keeps_session)
@@ -117,6 +123,8 @@ class Process(ABC):
         if self.state is ProcessState.RUNNING and self._root is not None:
             self._world.trace.add("fault", self.host, "is suspended")
             self.state = ProcessState.PAUSED
+            self._see_what_was_missed()
+            self._is_stopped = loses_session
             self._world.ensemble.freeze(self.host, beats=not loses_session)
             suspend(self._root)
 
@@ -126,8 +134,15 @@ class Process(ABC):
             self._world.trace.add("fault", self.host, "wakes")
             self.state = ProcessState.RUNNING
             self._world.network.thaw(self.host)
-            self._world.ensemble.thaw(self.host)
+            # Tasks may run before the client of the store has seen what it missed.
+            late = self._wakes.uniform(0.0, LATEST_NEWS_SECONDS) if self._is_stopped else 0.0
+            self._is_stopped = False
+            self._world.ensemble.thaw(self.host, after=late)
             self._resume()
+
+    def _see_what_was_missed(self) -> None:
+        """Let the client of the store take what came while the process did not run, if it has not done so yet."""
+        self._world.ensemble.thaw(self.host)
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer some requests with an error, or not at all, until `answer_all`, whatever process runs."""

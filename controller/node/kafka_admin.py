@@ -93,7 +93,7 @@ class KafkaAdmin:
         self, wanted: Mapping[str, CreatableTopic], ends: float, asked: messages.CreateTopicsRequest
     ) -> messages.CreateTopicsResponse:
         """Create those of the topics that Kafka would, and wait for their leaders."""
-        context = self._context()
+        context = await self._context()
         judged = [kafka_refusals.judge_new_topic(context, wanted[topic.name]) for topic in asked.topics]
         refused = [one for one in judged if isinstance(one, TopicError)]
         new = tuple(one for one in judged if isinstance(one, messages.NewTopic))
@@ -148,7 +148,7 @@ class KafkaAdmin:
         self, wanted: Mapping[str, CreatePartitionsTopic], ends: float, asked: messages.CreatePartitionsRequest
     ) -> messages.CreatePartitionsResponse:
         """Add partitions to those of the topics to which Kafka would, and wait for their leaders."""
-        context = self._context()
+        context = await self._context()
         faults = {topic.name: kafka_refusals.growth_fault(context, wanted[topic.name]) for topic in asked.topics}
         refused = [TopicError(name, *fault) for name, fault in faults.items() if fault is not None]
         more = tuple(topic_requests.new_partitions(wanted[name]) for name, fault in faults.items() if fault is None)
@@ -178,7 +178,7 @@ class KafkaAdmin:
 
     async def _delete(self, ends: float, asked: messages.DeleteTopicsRequest) -> messages.DeleteTopicsResponse:
         """Begin to delete topics, and wait until brokers know."""
-        context = self._context()
+        context = await self._context()
         going = [name for name in asked.names if name in context.deletions]
         refused = [TopicError(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name in going]
         names = tuple(name for name in asked.names if name not in going)
@@ -251,7 +251,7 @@ class KafkaAdmin:
         self, asked: messages.AlterPartitionReassignmentsRequest
     ) -> messages.AlterPartitionReassignmentsResponse:
         """Begin or cancel those of the reassignments that Kafka would."""
-        context = self._context()
+        context = await self._context()
         judged = {item.tp: kafka_refusals.move_refusal(context, item) for item in asked.partitions}
         refused: list[PartitionError] = [one for one in judged.values() if one is not None]
         sound = tuple(item for item in asked.partitions if judged[item.tp] is None)
@@ -264,10 +264,10 @@ class KafkaAdmin:
 
     # --- both ---------------------------------------------------------------------------------------------------
 
-    def _context(self) -> ControllerContext:
-        """Return the context of the office. Raises ApiError(NOT_CONTROLLER) without one."""
+    async def _context(self) -> ControllerContext:
+        """Return the context of the office once it is certain that it is held. Raises ApiError(NOT_CONTROLLER)."""
         office = self.office()
-        if office is None or not office.is_loaded:
+        if office is None or not office.is_loaded or not await office.is_held() or self.office() is not office:
             raise ApiError(ErrorCode.NOT_CONTROLLER)
         return office.context
 

@@ -61,7 +61,7 @@ class KafkaMetadata:
 
     async def _metadata(self, request: KafkaRequest) -> kafka.MetadataResponse:
         message: kafka.MetadataRequest = request.message
-        office, version = self._require_office(), request.header.version
+        office, version = await self._require_office(), request.header.version
         nodes = Nodes(self.listener, office.channels.nodes())
         may: May = partial(self.authorizer, request.caller)
         found = _Topics(office, nodes, version, may, has_operations=message.include_topic_authorized_operations)
@@ -85,7 +85,7 @@ class KafkaMetadata:
         message: kafka.DescribeClusterRequest = request.message
         if message.endpoint_type != _BROKERS:
             return _of_other_nodes(message.endpoint_type)
-        office = self._require_office()
+        office = await self._require_office()
         nodes = Nodes(self.listener, office.channels.nodes())
         racks, own = nodes.racks(), office.context.controller.id
         asks = message.include_cluster_authorized_operations
@@ -96,9 +96,10 @@ class KafkaMetadata:
             cluster_authorized_operations=_of_cluster(partial(self.authorizer, request.caller)) if asks else NOT_ASKED,
         )
 
-    def _require_office(self) -> Office:
+    async def _require_office(self) -> Office:
+        """Return the office once it is certain that it is held. Raises ConnectionBroken."""
         office = self.office()
-        if office is None or not office.is_loaded:
+        if office is None or not office.is_loaded or not await office.is_held() or self.office() is not office:
             raise ConnectionBroken(NOT_IN_OFFICE)
         return office
 

@@ -9,9 +9,10 @@ from controller.gathered import CaughtUp
 from controller.model.context import ControllerContext
 from controller.model.election_results import Standby, Won
 from controller.node.collector import release
+from controller.node.contact import Contact
 from controller.node.round_runner import RoundRunner
 from controller.progress.poller import ProgressPoller
-from transport.store.protocol import SessionState
+from transport.store.protocol import SessionState, StoreError
 
 
 @define
@@ -23,8 +24,23 @@ class Office:
     channels: BrokerChannels
     runner: RoundRunner
     progress: ProgressPoller
+    contact: Contact
     caught_up: CaughtUp = field(factory=CaughtUp, init=False)
     is_loaded: bool = False
+
+    async def confirm(self) -> None:
+        """Return once it is certain that this office has been held since the call. Raises StoreError if it is not."""
+        await self.contact.confirm(self.won)
+
+    async def is_held(self) -> bool:
+        """Return whether this office may be answered from; waits while that is in doubt."""
+        if self.is_loaded and self.contact.is_certain:
+            return True
+        try:
+            await self.confirm()
+        except StoreError:
+            return False
+        return self.is_loaded
 
     def close(self) -> None:
         """Stop all communication with brokers, and let go of what was remembered."""

@@ -68,10 +68,11 @@ class Reads:
     async def _from_what_is_applied(self, request: messages.Request[object]) -> object | None:
         """Answer a request between two chunks of an event: all that the store has is applied then."""
         office = self.office()
-        if office is None or not _is_readable(office):
+        if office is None or not _is_readable(office) or not office.contact.is_connected or not await office.is_held():
             return None
         async with office.runner.turn:
-            if not _is_readable(office):
+            # The controller may have been deposed while this waited.
+            if self.office() is not office or not (office.contact.is_certain and _is_readable(office)):
                 return None
             try:
                 rounds = dispatch.rounds_for(office.context, RequestEvent(request), self.host)

@@ -9,6 +9,7 @@ next controllership, ours or another's, loads everything anew.
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import trio
@@ -30,6 +31,7 @@ from controller.node.alarms import PendingAlarms
 from controller.node.answers import Answers
 from controller.node.candidacy import Candidacy, candidacy_of
 from controller.node.collector import paused_collector
+from controller.node.contact import Contact
 from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_node import KafkaNode
 from controller.node.office import Office, Readiness, judge_readiness
@@ -102,9 +104,7 @@ class ControllerService:
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
     _changes: StoreChanges = field(init=False)
-    _is_reachable: trio.Event = field(factory=trio.Event, init=False)
-    """Not set while the connection to the store is lost but the session may not have expired."""
-
+    _contact: Contact = field(init=False)
     _alarms: PendingAlarms = field(init=False)
     _outlook: RolloutOutlook = field(init=False)
 
@@ -112,7 +112,10 @@ class ControllerService:
         self.decisions = Decisions(self.host.now_ms)
         self._event_log = EventLog(self.decisions)
         self._instruments = Instruments((self._event_log, self.instrument))
-        self._queue = EventQueue(self._process, observer=self._instruments, joins=partial(join, self._quarantine))
+        self._contact = Contact(self.store, self.config.zookeeper_session_timeout_ms / 1000)
+        joins = partial(join, self._quarantine)
+        is_barrier = attrgetter("is_barrier")
+        self._queue = EventQueue(self._process, observer=self._instruments, joins=joins, is_barrier=is_barrier)
         sources = WaitingRequests(self._queue), self._quarantine, lambda: self._office
         self._answers = Answers(self.config, self.host, self.trace, *sources)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
@@ -120,7 +123,6 @@ class ControllerService:
         self._outlook = RolloutOutlook(self._queue.tell, self.host)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
         self._candidacy = candidacy_of(self.config, self.host)
-        self._is_reachable.set()
 
     @property
     def is_active(self) -> bool:
@@ -180,15 +182,17 @@ class ControllerService:
             case WatchFired(path=path):
                 self._changes.fired(path)
             case SessionChanged(state=SessionState.SUSPENDED):
-                self._is_reachable = trio.Event()
+                self._contact.lost()
             case SessionChanged(state=SessionState.EXPIRED):
                 # The running event is cancelled: if it waits for the connection, it must not continue.
                 self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
-                self._is_reachable.set()
+                self._contact.decided()
             case SessionChanged(state=SessionState.CONNECTED):
-                self._is_reachable.set()
-                # Watches may have been lost with the connection, so only reading again shows what has changed.
-                self._changes.queue(Reload())
+                self._contact.decided()
+                # Watches may have been lost with the connection, so only reading again shows what has changed. Requests
+                # that come from now on wait for all of it.
+                for each in (Reload(), *(LOOKS if self._office is not None else ())):
+                    self._changes.queue(each)
 
     # --- the queue's task ---------------------------------------------------------------------------------------
 
@@ -205,6 +209,7 @@ class ControllerService:
             self.endpoint = messages.BrokerEndpoint(self.config.controller_id, *advertised)
             kafka_node = KafkaNode(self.config, self.answer, self.authorizer, self.store, lambda: self._office)
             self.node = await kafka_node.start(self._nursery, self.network)
+            self._nursery.start_soon(self._contact.look_for_pauses)
             task_status.started(self)
             await self._run_queue()
 
@@ -244,7 +249,7 @@ class ControllerService:
         self.observer.processing(event.name)
         if self._office is not None and not isinstance(event, SessionEnded):
             # A read sent now would fail and cost the office. If the session expires, that ends the wait.
-            await self._is_reachable.wait()
+            await self._contact.until_decided()
         match event:
             case SessionEnded():
                 self._leave(event)
@@ -257,6 +262,8 @@ class ControllerService:
             case _ if event.subject in self._quarantine:
                 refuse(event)
             case _:
+                if not self._contact.is_certain:
+                    await self._office.confirm()
                 await self._handle(self._office, event)
 
     def _blame(self, event: ControllerEvent) -> None:
@@ -287,7 +294,8 @@ class ControllerService:
             office.progress.follow(result)
             self._outlook.hear(office.context, office.progress)
         for follow_up in dispatch.follow_ups(office.context, event, result, office.caught_up):
-            if self._queue.tell(follow_up, later=True):
+            # What waits for a barrier waits for the rest of its work, too.
+            if self._queue.tell(follow_up, later=not follow_up.is_barrier, goes_on=True):
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
         if isinstance(event, RolloutLook):
@@ -328,8 +336,6 @@ class ControllerService:
         log.info("still in office after a lost connection", controller=self.config.controller_id)
         rounds = look_again(office.context, dispatch.new_ids(self.host))
         await office.runner.run(event.name, rounds, self._event_log.event_id)
-        for look in LOOKS:
-            self._queue.tell(look)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
 
     async def _take_office(self, won: Won) -> None:
@@ -344,7 +350,7 @@ class ControllerService:
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
         runner = RoundRunner(self.store, context, channels, self.observer, self._instruments)
         progress = ProgressPoller(self._nursery, self.network, self.host, f"controller-{self.endpoint.id}")
-        self._office = office = Office(won, context, channels, runner, progress)
+        self._office = office = Office(won, context, channels, runner, progress, self._contact)
         # Almost all that it makes lasts as long as the office.
         with paused_collector(keeps=True):
             await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)

@@ -11,7 +11,7 @@ import trio
 from attrs import define, field
 
 from actors import EventQueue
-from controller.events import ControllerEvent, ProposalsEvent, RequestEvent, TopicChange, event_of, not_controller
+from controller.events import ControllerEvent, ProposalsEvent, RequestEvent, event_of, not_controller
 from controller.node import admission
 from controller.node.quarantine import Quarantine
 from transport.errors import ApiError, ErrorCode
@@ -80,8 +80,8 @@ class WaitingRequests:
         while early is not None:
             with trio.move_on_after(PATIENCE_SECONDS):
                 return await event.reply.wait()
-            # A topic whose creation has been answered is known only once this event has had its turn.
-            answer = None if self._queue.has(TopicChange()) else await early(event.request)
+            # A change that has been answered may be known only once a barrier has had its turn.
+            answer = None if self._queue.has_barrier else await early(event.request)
             if answer is not None:
                 event.reply.set(answer)
         return await event.reply.wait()

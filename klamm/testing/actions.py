@@ -59,6 +59,7 @@ from simulator.actions.requests import (
     Elect,
     ListReassignments,
     Produce,
+    ReadFrom,
     Reassign,
     ValidatePartitions,
     ValidateTopics,
@@ -92,7 +93,7 @@ from simulator.actions.znodes import (
     WriteRequests,
     WriteSettings,
 )
-from simulator.random_run.happenings import InTurn, Lasting, Leave, NameLeader, Replace
+from simulator.random_run.happenings import CreateAndRead, InTurn, Lasting, Leave, NameLeader, Replace
 from simulator.random_run.late_cancels import CancelAfterFailover
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "ChangeEndpoint",
     "Crash",
     "CrashOnArrival",
+    "CreateAndRead",
     "CreateTopic",
     "CreateTopics",
     "Damage",
@@ -151,6 +153,7 @@ __all__ = [
     "PlaceTopic",
     "Produce",
     "ProposeIsr",
+    "ReadFrom",
     "Reassign",
     "Reconnect",
     "RecreateTopic",

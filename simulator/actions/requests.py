@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
+import trio
 from attrs import field, frozen
 
-from simulator.actions.scene import Request, Scene
+from simulator.actions.scene import Node, Request, Scene, Strike, as_nodes, controller_of
 from simulator.cluster import SimulatedCluster
+from transport.errors import ApiError
 from transport.messages import ElectionType, NewTopic
+from transport.wire import WireError
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -165,6 +169,31 @@ class DescribeTopics(Request):
     async def ask(self, scene: Scene) -> None:
         """Read the descriptions, which are compared with all other answers at the end."""
         await scene.cluster.describe_topics()
+
+
+@frozen
+class ReadFrom(Strike):
+    """Have controllers themselves describe all topics, in office or not: so many `times`, one after the other.
+
+    There are `every` seconds between an answer and the next request.
+    """
+
+    nodes: tuple[Node, ...] = field(converter=as_nodes)
+    times: int = 1
+    every: float = field(default=0.0, converter=float)
+
+    def strike(self, scene: Scene) -> None:
+        """Begin to ask. Raises CannotBeDone if a node is a broker."""
+        for id_ in scene.nodes(self.nodes):
+            controller_of(scene.cluster, id_)
+            scene.nursery.start_soon(self._read, scene.cluster, id_)
+
+    async def _read(self, cluster: SimulatedCluster, id_: int) -> None:
+        for _ in range(self.times):
+            # A read may be refused, or come to nothing.
+            with suppress(ApiError, WireError):
+                await cluster.read_from(id_)
+            await trio.sleep(self.every)
 
 
 @frozen

@@ -40,6 +40,8 @@ _LENGTH_BYTES: Final = 4
 _TOPIC_IDS_SINCE: Final = 5
 """The version of LeaderAndIsr since which an answer names topics by id, as those of all simulated releases do."""
 
+_READS: Final = (kafka.DescribeClusterRequest.api_key, kafka.MetadataRequest.api_key)
+
 Order = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 Question = AlterPartitionRequest | ControlledShutdownRequest
 
@@ -64,6 +66,12 @@ def api_name(chunk: bytes) -> str | None:
     """Return the name of a request's api; None if we have no such api."""
     key, _ = read_api(chunk[_LENGTH_BYTES:])
     return KAFKA_APIS[key].name if key in KAFKA_APIS else None
+
+
+def read_of(chunk: bytes) -> str | None:
+    """Return the name of the api by which a client asks who is in the cluster; None for any other request."""
+    key, _ = read_api(chunk[_LENGTH_BYTES:])
+    return api_name(chunk) if key in _READS else None
 
 
 def order(chunk: bytes, topic_id_of: TopicIdOf) -> Order | None:

@@ -4,12 +4,13 @@ Every partition has a history of its own, and every topic: linearizability of ea
 for many partitions is one operation on each, because it may be carried out for some of them only. Commits say when
 the store changed, so that no answer is explained by a change that came later, or is missing.
 
-An answer of a controller that has lost its office may be as old as the end of that office.
+An answer of a controller that was deposed by hand, and could not know it yet when it was asked, may be as old as the
+end of its office. No other answer may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from attrs import define, field, frozen
@@ -68,6 +69,9 @@ class AdminHistory:
     """The histories of all topics, since the cluster began."""
 
     exempt: Exemptions
+    may_be_stale: Callable[[str], bool]
+    """Returns whether the controller on a host has been deposed and cannot know it yet."""
+
     _topics: dict[str, TopicHistory] = field(factory=dict, init=False)
     _now: int = field(default=0, init=False)
     """The number of the latest event."""
@@ -88,10 +92,10 @@ class AdminHistory:
         self._now += 1
         return self._now
 
-    def lost_office(self, controller_id: int) -> int:
-        """Return when a controller lost its office; now, if it holds it or never did."""
+    def known_up_to(self, controller_id: int) -> int:
+        """Return the time up to which a controller certainly knows all changes: now, unless it may be stale."""
         host = host_of(controller_id)
-        return self._now if host == self._holder else self._lost_office.get(host, self._now)
+        return self._lost_office.get(host, self._now) if self.may_be_stale(host) else self._now
 
     def add_to_topic(self, name: str, interval: Interval[ModelTopic]) -> None:
         """Record an operation on a topic."""
@@ -263,26 +267,25 @@ class Verdict:
 
 @define
 class AdminRequest:
-    """A request between its invocation and its answer, and the controllers that it was sent to."""
+    """A request between its invocation and its answer, and what the controllers knew that it was sent to."""
 
     history: AdminHistory
     invoked: int
-    _controllers: list[int] = field(factory=list, init=False)
+    _known_up_to: list[int] = field(factory=list, init=False)
+    """For each controller that the request was sent to, the time up to which it certainly knew all changes."""
 
     def sent_to(self, controller_id: int) -> None:
         """Record that the request is sent to a controller."""
-        self._controllers.append(controller_id)
+        self._known_up_to.append(self.history.known_up_to(controller_id))
 
     def answered(self, operations: Operations) -> None:
         """Record the operations that the answer reports."""
         answered = self.history.tick()
-        # A controller that is deposed answers from what it knew when it was.
-        asked = min([self.invoked, *map(self.history.lost_office, self._controllers)])
-        self._record(operations, asked, answered)
+        self._record(operations, min([self.invoked, *self._known_up_to]), answered)
 
     def refused(self, operations: Operations) -> None:
         """Record that the request failed as a whole: it did nothing, unless it was sent to more than one controller."""
-        if len(self._controllers) > 1:
+        if len(self._known_up_to) > 1:
             self.unanswered(operations)
 
     def unanswered(self, operations: Operations) -> None:

@@ -27,6 +27,7 @@ from simulator.random_run import (
     faults,
     floods,
     last_replicas,
+    late_answers,
     late_cancels,
     late_copies,
     network_faults,
@@ -110,6 +111,7 @@ FEATURES: Final = (
     Feature("endpoints", endpoints.draw, 0.2),
     Feature("closed records", closed_records.draw, 0.2),
     Feature("disabled deletions", topics.draw_deletions_in_vain, 0.06, topics.draw_disabled),
+    Feature("late answers", late_answers.draw, 0.2),
 )
 
 

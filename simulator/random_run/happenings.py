@@ -20,6 +20,9 @@ from transport.messages import ElectionType
 _TRY_AGAIN_SECONDS: Final = 0.05
 """Interval between attempts to create a topic while its namesake is still being deleted."""
 
+_READS_AFTER: Final = 3
+"""The number of reads that show whether a topic is there."""
+
 
 @frozen
 class AtStep:
@@ -139,3 +142,18 @@ class Replace(Request):
             else:
                 return
             await trio.sleep(_TRY_AGAIN_SECONDS)
+
+
+@frozen
+class CreateAndRead(Request):
+    """Create a topic, and have the controller in office describe all topics as soon as that is acknowledged."""
+
+    topic: CreateTopic
+
+    async def ask(self, scene: Scene) -> None:
+        """Create the topic, and read a few times, one after the other."""
+        await self.topic.ask(scene)
+        for _ in range(_READS_AFTER):
+            controller = scene.cluster.active_controller
+            if controller is not None:
+                await scene.cluster.read_from(controller)

@@ -18,6 +18,7 @@ from simulator.safety.controllership import Controllership
 from simulator.safety.decisions import Decisions
 from simulator.safety.deletions import Deletions
 from simulator.safety.departures import Departures
+from simulator.safety.depositions import Depositions
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.identities import Identities
 from simulator.safety.leadership import IsrProposal, Leaderships
@@ -63,6 +64,7 @@ NUMBERED = "each order to a broker has a number of its own, which copies of it s
 DATA = "only brokers hold data"
 ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
 ANSWERS = "every request gets exactly one answer"
+DEPOSED = "a deposed controller answers no read"
 PROMISED = "what an answer reports has happened, or is certain to happen"
 LINEARIZABLE = "some sequential order of the requests explains every answer"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
@@ -134,6 +136,9 @@ class Safety:
     sessions: Sessions = field(factory=Sessions, init=False)
     """The controllers whose sessions have ended."""
 
+    depositions: Depositions = field(init=False)
+    """The controllers that are no longer in office."""
+
     announcements: Announcements = field(init=False)
     departures: Departures = field(init=False)
     """The partitions that are gone."""
@@ -158,7 +163,9 @@ class Safety:
     def __attrs_post_init__(self) -> None:
         decode = decode_registered if self.is_kafkas else formats.decode_broker
         self._registrations = Registrations(decode)
-        self.history = AdminHistory(self.exempt)
+        self.depositions = Depositions(self._controllership)
+        self.sessions.on_event = self.depositions.changed
+        self.history = AdminHistory(self.exempt, self.depositions.may_be_stale)
         self._partitions = Partitions(self.exempt)
         self._orders, self._identities = Orders(self.exempt), Identities(self.exempt)
         self._unclean = UncleanElections(self.unclean_by_default)
@@ -194,7 +201,9 @@ class Safety:
     def committed(self, host: str, ops: Sequence[Op], committed: Committed) -> None:
         """Check a commit by a host's session, or by the store itself if `host` is "", right after it took effect."""
         self._controllers_wrote(host, ops)
+        before = self._controllership.holder
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
+        self.depositions.committed(host, ops, before)
         self._judge(IDENTITY, self._identities.committed(ops, self.durable))
         self._judge(DELETION, self.closed_records.committed(host, ops, committed.zxid))
         self._unclean.committed(ops, self.durable)
@@ -242,6 +251,7 @@ class Safety:
         fault = self._answers.delivered(source, destination, connection_id, chunk)
         if fault is not None:
             self.report(ANSWERS, fault)
+        self._judge(DEPOSED, self.depositions.delivered(source, destination, connection_id, chunk))
 
     def began_event(self, controller_id: int, event: str, *, is_in_office: bool) -> None:
         """Check what a controller leaves behind that ends an event and begins the next."""

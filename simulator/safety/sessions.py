@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -28,6 +28,8 @@ class Sessions:
     """The controllers that have processed an event since they were started."""
 
     _ended: dict[str, float] = field(factory=dict, init=False)
+    on_event: Callable[[str, StoreEvent], object] = field(default=lambda _host, _event: None, kw_only=True)
+    """Called with each event of a controller's store before the controller has it, and with the controller's host."""
 
     @asynccontextmanager
     async def watched(self, host: str, open_store: OpenStore) -> AsyncIterator[MetadataStore]:
@@ -40,6 +42,7 @@ class Sessions:
 
     def changed(self, host: str, event: StoreEvent) -> None:
         """Record what a controller is told about its session."""
+        self.on_event(host, event)
         if event == SessionChanged(SessionState.EXPIRED) and host in self._serving:
             self._ended.setdefault(host, trio.current_time())
 

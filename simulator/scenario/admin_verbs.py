@@ -12,13 +12,23 @@ from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopics, Elect
 from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.scenario.arguments import FLAWS, KINDS, SETTING, TARGETS, TOPIC_NAMES, TOPICS, TOTALS, words
-from simulator.scenario.nouns import BROKER_ID, PARTITION, PARTITION_PATTERN, PARTITIONS, SETTING_VALUE, TOPIC, node
+from simulator.scenario.nouns import (
+    BROKER_ID,
+    PARTITION,
+    PARTITION_PATTERN,
+    PARTITIONS,
+    SECONDS,
+    SETTING_VALUE,
+    TOPIC,
+    node,
+)
 from simulator.scenario.shapes import FLAG, Key, choice, integer, list_of, map_of, text
 from simulator.scenario.verb import Verb, by_keys as _keys, nothing as _nothing, verb as _verb
 from transport.messages import ElectionType, RolloutOrder
 from transport.store.tree import Access
 
 _ROLLOUT: Final = text("the name of a rollout", r"[A-Za-z0-9._-]+")
+_CONTROLLERS: Final = list_of(node(brokers=False), or_one=True)
 _LIMIT: Final = integer("a limit", 1)
 _URL: Final = text("the URL of a page")
 
@@ -108,6 +118,15 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
     "mend_page": _verb(signals.MendPage, _URL),
     "list_reassignments": _nothing(requests.ListReassignments),
     "describe_topics": _nothing(requests.DescribeTopics),
+    "read_from": _keys(
+        requests.ReadFrom,
+        {
+            "nodes": Key(_CONTROLLERS, "The controllers.", is_required=True),
+            "times": Key(_LIMIT, "The number of reads; by default one."),
+            "every": Key(SECONDS, "The seconds between them."),
+        },
+        _CONTROLLERS,
+    ),
     "produce": _verb(requests.Produce, map_of(PARTITION, integer("a number of records", 1))),
     "write_requests": _verb(
         znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))

@@ -289,6 +289,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         lambda topic: topic,
         "Create a topic, without waiting until its partitions have leaders.",
     ),
+    "create_and_read": _verb(happenings.CreateAndRead, TOPICS.then(only)),
     "replace_topic": _keys(
         happenings.Replace,
         {

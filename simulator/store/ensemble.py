@@ -125,14 +125,20 @@ class SimulatedEnsemble:
 
         Its session may expire, unless its heartbeat continues (`beats`).
         """
-        self._host(host).frozen = True
-        self._host(host).beats = beats
+        self._host(host).freeze(beats=beats)
         self._quorum.listen(self._host(host))
 
-    def thaw(self, host: str) -> None:
-        """Let a host's process continue."""
+    def thaw(self, host: str, *, after: float = 0.0) -> None:
+        """Let a host's process continue, in `after` seconds unless something else happens to it until then."""
         home = self._host(host)
+        if after:
+            self._agenda.after(after, partial(self._thaw, home, home.changes))
+            return
         with self._agenda.together():
+            self._thaw(home, home.changes)
+
+    def _thaw(self, home: StoreHost, changes: int) -> None:
+        if home.changes == changes:
             home.thaw()
             self._quorum.listen(home)
 

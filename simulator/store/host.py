@@ -41,6 +41,9 @@ class StoreHost:
     """Whether its sessions send heartbeats while it is frozen."""
 
     interruption: Interruption | None = None
+    changes: int = 0
+    """How often the host was frozen, thawed or renewed."""
+
     _arrived: deque[Call] = Factory(deque)
     _leaving: deque[Call] = Factory(deque)
 
@@ -58,9 +61,15 @@ class StoreHost:
         else:
             call()
 
+    def freeze(self, *, beats: bool) -> None:
+        """Pause; with `beats`, heartbeats are still sent."""
+        self.frozen, self.beats = True, beats
+        self.changes += 1
+
     def thaw(self) -> None:
         """Continue after a pause. Pending messages leave before the process sees those that arrived meanwhile."""
         self.frozen = self.beats = False
+        self.changes += 1
         for waiting in (self._leaving, self._arrived):
             while waiting and not self.frozen:
                 waiting.popleft()()
@@ -68,6 +77,7 @@ class StoreHost:
     def renew(self) -> None:
         """Discard the state of the previous process on this host."""
         self.frozen = self.beats = False
+        self.changes += 1
         self.interruption = None
         self._arrived.clear()
         self._leaving.clear()

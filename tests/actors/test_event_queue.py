@@ -92,6 +92,23 @@ async def test_an_event_that_can_wait_does_so_while_others_come() -> None:
 
 
 @pytest.mark.requirement("E1")
+async def test_there_is_a_barrier_while_one_is_queued_or_processed(nursery: trio.Nursery) -> None:
+    queue: EventQueue[Note] = EventQueue(process, is_barrier=lambda note: note.name == "barrier")
+    queue.tell(Note("a", seconds=1.0))
+    assert not queue.has_barrier
+    queue.tell(Note("barrier", seconds=1.0))
+    queue.tell(Note("b", seconds=1.0))
+    nursery.start_soon(queue.run)
+    seen = []
+    for _ in range(3):
+        await trio.sleep(0.9)
+        seen.append(queue.has_barrier)
+        await trio.sleep(0.1)
+    assert seen == [True, True, False]
+    queue.preempt_and_put(Note("barrier"))
+    assert queue.has_barrier
+
+
 async def test_a_withdrawn_event_is_preempted_unless_its_turn_has_come() -> None:
     queue: EventQueue[Note] = EventQueue(process)
     begun, waiting, kept = (Note(name, key=name, seconds=1) for name in ("begun", "waiting", "kept"))

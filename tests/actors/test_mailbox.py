@@ -9,7 +9,7 @@ import trio
 from hypothesis import given, strategies as st
 
 from actors import Mailbox, MailboxClosed, MailboxFull
-from actors.mailbox import MAX_OVERTAKEN
+from actors.mailbox import MAX_OVERTAKEN, Barrier
 
 
 @pytest.fixture
@@ -83,6 +83,54 @@ async def test_a_key_is_one_for_what_can_wait_and_what_cannot() -> None:
     with pytest.raises(MailboxFull):
         mailbox.tell("fourth", later=True)
     assert mailbox.close() == ["third", "first"]
+
+
+async def test_items_for_later_pass_no_barrier_that_came_before_them() -> None:
+    mailbox: Mailbox[int] = Mailbox()
+    mailbox.tell(-1, later=True)
+    for number in range(2 * MAX_OVERTAKEN):
+        mailbox.tell(number)
+    mailbox.tell(1000, barrier=Barrier.FOR_LATER)
+    mailbox.tell(-2, later=True)
+    for number in range(2000, 2000 + 2 * MAX_OVERTAKEN):
+        mailbox.tell(number)
+    order = [await mailbox.receive() for _ in range(len(mailbox))]
+    assert order.index(-1) == MAX_OVERTAKEN, "it came before the barrier"
+    assert order.index(-2) == order.index(1000) + 1, "it has waited for long enough"
+
+
+@pytest.mark.parametrize("is_waiting", [False, True])
+async def test_items_for_later_pass_no_barrier_for_all(is_waiting: bool) -> None:
+    mailbox: Mailbox[int] = Mailbox()
+    mailbox.tell(-1, later=True)
+    for number in range(2 * MAX_OVERTAKEN):
+        mailbox.tell(number)
+    mailbox.tell(1000, barrier=Barrier.FOR_LATER)
+    if is_waiting:
+        mailbox.tell(2000, key="barrier", barrier=Barrier.FOR_LATER)
+    assert mailbox.tell(2000, key="barrier", barrier=Barrier.FOR_ALL) is not is_waiting
+    order = [await mailbox.receive() for _ in range(len(mailbox))]
+    assert order[-3:] == [1000, 2000, -1]
+
+
+@pytest.mark.parametrize("ends", ["received", "withdrawn", "preempted"])
+async def test_a_barrier_that_waits_no_more_holds_nothing_back(ends: str) -> None:
+    mailbox: Mailbox[int] = Mailbox()
+    mailbox.tell(0, key="barrier", barrier=Barrier.FOR_LATER)
+    states = [mailbox.has_barrier]
+    match ends:
+        case "received":
+            await mailbox.receive()
+        case "withdrawn":
+            assert mailbox.withdraw("barrier") == [0]
+        case "preempted":
+            assert mailbox.preempt_and_put(1) == [0]
+    assert [*states, mailbox.has_barrier] == [True, False]
+    mailbox.tell(-1, later=True)
+    for number in range(2 * MAX_OVERTAKEN):
+        mailbox.tell(number)
+    order = [await mailbox.receive() for _ in range(len(mailbox))]
+    assert order.index(-1) == MAX_OVERTAKEN
 
 
 @pytest.mark.parametrize("later", [False, True])

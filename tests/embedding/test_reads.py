@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, cast
 
 import pytest
@@ -9,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from actors import EventQueue
+from controller.channels.broker_channels import BrokerChannels
 from controller.events import (
     ControllerEvent,
     PartitionModifications,
@@ -16,13 +18,16 @@ from controller.events import (
     RequestEvent,
     TopicChange,
 )
+from controller.model.election_results import Won
 from controller.model.facts import LeadershipsWritten, TopicWritten
 from controller.node import dispatch, reads
+from controller.node.contact import Contact
 from controller.node.office import Office
 from controller.node.reads import DESCRIBED_AT_ONCE, Reads
 from controller.node.round_runner import RoundRunner
 from controller.node.service import ControllerService
 from controller.node.waiting_requests import PATIENCE_SECONDS, WaitingRequests
+from controller.progress.poller import ProgressPoller
 from tests.controller.conftest import HOST, TP, Bench, bench, clock
 from tests.kit.service import Controllers, hang, until
 from transport.errors import ApiError, ErrorCode
@@ -55,7 +60,7 @@ READS = (
 @pytest.fixture
 def queue() -> EventQueue[ControllerEvent]:
     """Return a queue that is held, until a test runs it, and in which everything but requests takes forever."""
-    return EventQueue(answer_in_turn)
+    return EventQueue(answer_in_turn, is_barrier=attrgetter("is_barrier"))
 
 
 async def answer_in_turn(event: ControllerEvent) -> None:
@@ -70,12 +75,9 @@ def busy(bench: Bench, queue: EventQueue[ControllerEvent], monkeypatch: pytest.M
     """Return the answers of an office whose queue is held by the loss of a broker."""
     monkeypatch.setattr(RoundRunner, "event", "BrokerChange")
 
-    class OfBench:
-        is_loaded = True
-        context = bench.context
-        runner = bench.runner
-
-    office = cast("Office", OfBench())
+    channels, progress = cast("BrokerChannels", None), cast("ProgressPoller", None)
+    office = Office(Won(1, 1), bench.context, channels, bench.runner, progress, Contact(bench.runner.store, 1000.0))
+    office.is_loaded = True
     return Reads(WaitingRequests(queue).answer, lambda: office, HOST)
 
 

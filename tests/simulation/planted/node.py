@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controller.node.contact import Contact
 from tests.simulation.planted.edits import edit
 
 
@@ -71,6 +72,27 @@ def no_store_at_the_start_is_fatal(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def a_read_out_of_turn_waits_for_notified_topics_only(patch: pytest.MonkeyPatch) -> None:
+    """Answer reads while the topics have to be read again, after a connection was lost."""
+    topics = '__import__("controller.events").events.TopicChange()'
+    edit(
+        patch,
+        "controller.node.waiting_requests:WaitingRequests._first_answer",
+        ("None if self._queue.has_barrier else", f"None if self._queue.has({topics}) else"),
+    )
+
+
+def a_deposed_controller_answers(patch: pytest.MonkeyPatch) -> None:
+    """Take the office for held, whatever has happened to the connection and to the process."""
+    patch.setattr(Contact, "is_connected", True)
+    patch.setattr(Contact, "is_certain", True)
+
+
+def a_pause_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    """Go on after a pause as if there had been none."""
+    edit(patch, "controller.node.contact:Contact._look", ("self._doubts += 1", "self._doubts += 0"))
+
+
 BUGS = (
     the_end_of_a_session_waits_for_its_turn,
     a_lost_answer_counts_as_success,
@@ -79,4 +101,7 @@ BUGS = (
     a_write_of_others_is_taken_for_an_echo,
     a_resignation_is_not_fenced,
     no_store_at_the_start_is_fatal,
+    a_read_out_of_turn_waits_for_notified_topics_only,
+    a_deposed_controller_answers,
+    a_pause_is_not_noticed,
 )
