@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from controller.handlers import rollout_brakes, rollout_throttles
+from controller.handlers import rollout_brakes, rollout_quarantine, rollout_throttles
 from controller.handlers.rollout_plans import next_number, remove, sound
 from controller.handlers.rollout_records import happen, write_state
 from controller.handlers.rollout_views import described
@@ -39,6 +39,9 @@ _HAPPENINGS: Final = {
 
 def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) -> Rounds[ChangeRolloutResponse]:
     """Carry out an order of an operator. Raises ApiError."""
+    if request.order is RolloutOrder.REMOVE and request.name in context.rollouts.unusable:
+        return (yield from _remove_unusable(context, request.name))
+    rollout_quarantine.refuse_unusable(context, request.name)
     rollout = context.rollouts.by_name.get(request.name)
     if rollout is None:
         text = f"there is no rollout {request.name}: see `klamm rollout list`"
@@ -60,11 +63,23 @@ def _remove(context: ControllerContext, rollout: Rollout) -> Rounds[ChangeRollou
         text = f"rollout {rollout.name} is not over but {rollout.state}: abort it first"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     if rollout.stored.throttled and not (yield from rollout_throttles.restore(context)):
-        # Nothing else remembers them.
-        text = f"rollout {rollout.name} has left rates of brokers that cannot be restored now: see the controller's log"
-        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        raise _keeps_rates(rollout.name)
     yield from remove(rollout.name)
     return ChangeRolloutResponse()
+
+
+def _remove_unusable(context: ControllerContext, name: str) -> Rounds[ChangeRolloutResponse]:
+    # Whether it has set throttles cannot be known.
+    if not (yield from rollout_quarantine.restore_rates(context, name)):
+        raise _keeps_rates(name)
+    yield from remove(name)
+    return ChangeRolloutResponse()
+
+
+def _keeps_rates(name: str) -> ApiError:
+    """Return the refusal to remove a rollout while rates of brokers remain: nothing else remembers them."""
+    text = f"rollout {name} has left rates of brokers that cannot be restored now: see the controller's log"
+    return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
 def _require_possible(rollout: Rollout, order: RolloutOrder) -> None:

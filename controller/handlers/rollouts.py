@@ -22,7 +22,9 @@ from msgspec.structs import replace
 from controller.handlers import leader_elections, rollout_brakes, rollout_throttles
 from controller.handlers.rollout_moves import able, begin_next, cancel, cancel_dead, judged, leave_out_dead
 from controller.handlers.rollout_overrides import BY_HAND, sift
+from controller.handlers.rollout_quarantine import quarantine
 from controller.handlers.rollout_records import happen, write_marks, write_state
+from controller.model import rollout_rows
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
 from controller.model.rollout_parts import Part
@@ -33,7 +35,7 @@ from controller.rollout.states import BACK, Happening, MoveState, Phase
 from transport.log import get_logger
 from transport.messages import ElectionType
 from transport.metadata import TopicPartition
-from transport.store import paths, rollouts
+from transport.store import paths
 from transport.store.fields import UndecodableZnode
 from transport.store.rollouts import StoredMarks, StoredPart
 
@@ -93,25 +95,31 @@ def _again(rollout: Rollout) -> Rounds[None]:
 
 
 def open_parts(context: ControllerContext, rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
-    """Read parts of the plan and their marks."""
+    """Read parts of the plan and their marks; quarantine the rollout if a move may have begun of what cannot be used."""
     wanted = list(parts)
     where = [(paths.rollout_plan(rollout.name, p.first), paths.rollout_marks(rollout.name, p.first)) for p in wanted]
     znodes = yield from read(path for pair in where for path in pair)
     for part, (plan, marked), planned, marks in zip(wanted, where, znodes[::2], znodes[1::2], strict=True):
+        is_begun = marks is not None
         try:
-            moves = rollouts.decode_part(plan, b"" if planned is None else planned.data)
-            found = None if marks is None else rollouts.decode_marks(marked, marks.data)
+            moves = rollout_rows.read_moves(plan, b"" if planned is None else planned.data, part)
+            found = rollout_rows.read_marks(marked, marks.data, part) if marks else StoredMarks(bytes(part.moves))
         except UndecodableZnode as fault:
-            yield from _set_aside(rollout, part, fault)
+            if is_begun or isinstance(fault, rollout_rows.Senseless):
+                yield from quarantine(rollout.name, fault)
+            else:
+                yield from _leave_out(rollout, part, fault)
+            if rollout.name not in context.rollouts.by_name:
+                return
             continue
         version = -1 if marks is None else marks.stat.version
-        opened = Part.of(part, moves, found or StoredMarks(bytes(len(moves))), version, rollout.state.phase)
+        opened = Part.of(part, moves, found, version, rollout.state.phase)
         yield from change("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
         yield from _take_out_moved(context, rollout, opened)
 
 
-def _set_aside(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> Rounds[None]:
-    """Leave out a part of the plan that cannot be read."""
+def _leave_out(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> Rounds[None]:
+    """Leave out a part of the plan that cannot be read, none of whose moves has begun."""
     log.error("a part of a rollout is left out: it cannot be read", rollout=rollout.name, fault=str(fault))
     lost = replace(part, closed=True, left=0, tally={MoveState.FAILED.value: part.moves})
     parts = tuple(lost if each.first == part.first else each for each in rollout.stored.parts)

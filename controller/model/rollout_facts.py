@@ -44,6 +44,13 @@ class RolloutGone(RolloutFact):
 
 
 @frozen
+class RolloutUnusable(RolloutFact):
+    """A rollout is quarantined, because one of its rows cannot be read or makes no sense, as `fault` says."""
+
+    fault: str
+
+
+@frozen
 class UploadGrown(RolloutFact):
     """A plan that is being uploaded has these parts."""
 

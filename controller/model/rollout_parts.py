@@ -177,3 +177,15 @@ def _note(why: dict[int, str], number: int, text: str) -> None:
         why[number] = text
     else:
         why.pop(number, None)
+
+
+def is_of_use(part: StoredPart) -> bool:
+    """Return whether moves of a part that is not in memory may still begin, or be taken back."""
+    return not part.closed or bool(part.tally.get(MoveState.DONE.value))
+
+
+def to_undo(part: StoredPart) -> StoredPart:
+    """Return a part as an undo finds it: to be looked at again if it has moves to take back."""
+    done = part.tally.get(MoveState.DONE.value, 0)
+    # Which of its moves these are, and how many bytes they have, is known when it is opened.
+    return replace(part, opened=False, closed=not done, left=part.bytes * done // max(part.moves, 1))

@@ -21,6 +21,7 @@ from controller.model.rollout_facts import (
     RolloutGone,
     RolloutSeen,
     RolloutsSettled,
+    RolloutUnusable,
     RolloutWritten,
     RoomTold,
     Sifting,
@@ -29,7 +30,7 @@ from controller.model.rollout_facts import (
     Upload,
     UploadGrown,
 )
-from controller.model.rollout_parts import CODES, Part, direction_of
+from controller.model.rollout_parts import CODES, Part, direction_of, is_of_use, to_undo
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.moves import Move
 from controller.rollout.room import Disk
@@ -134,7 +135,7 @@ class Rollout:
     @property
     def closed_parts(self) -> list[StoredPart]:
         """The parts that are not in memory, of which moves may still begin, or be taken back."""
-        return [part for part in self.stored.parts if part.first not in self.parts and _is_of_use(part)]
+        return [part for part in self.stored.parts if part.first not in self.parts and is_of_use(part)]
 
     @property
     def flying(self) -> list[tuple[Part, int]]:
@@ -198,17 +199,7 @@ class Rollout:
 
     def to_undo(self) -> tuple[StoredPart, ...]:
         """Return the same for an undo, which looks at all parts again that have moves to take back."""
-        return tuple(_to_undo(part) for part in self.summarised())
-
-
-def _is_of_use(part: StoredPart) -> bool:
-    return not part.closed or bool(part.tally.get(MoveState.DONE.value))
-
-
-def _to_undo(part: StoredPart) -> StoredPart:
-    done = part.tally.get(MoveState.DONE.value, 0)
-    # Which of its moves these are, and how many bytes they have, is known when it is opened.
-    return replace(part, opened=False, closed=not done, left=part.bytes * done // max(part.moves, 1))
+        return tuple(to_undo(part) for part in self.summarised())
 
 
 @define
@@ -216,6 +207,9 @@ class Rollouts:
     """The rollouts of a controllership."""
 
     by_name: dict[str, Rollout] = Factory(dict)
+    unusable: dict[str, str] = Factory(dict)
+    """The rollouts that are quarantined, by name, and why: nothing is done for them until an operator removes them."""
+
     uploads: dict[str, Upload] = Factory(dict)
     flying: dict[TopicPartition, tuple[str, int, int]] = Factory(dict)
     """The moves in flight: rollout, part and number."""
@@ -279,14 +273,24 @@ class Rollouts:
                 self._written(fact)
             case UploadGrown():
                 self.uploads[fact.name] = fact.upload
+            case RolloutGone():
+                self._gone(fact.name)
+            case RolloutUnusable():
+                self._gone(fact.name)
+                # The next one of the queue may go on.
+                self.unusable[fact.name], self.is_stirred = fact.fault, True
+            case _ if fact.name not in self.by_name:
+                pass  # earlier in the same event, its znodes were found removed, or it was quarantined
             case MovedByHandSifted():
                 self.by_name[fact.name].sifting, self.is_stirred = fact.sifting, True
-            case RolloutGone():
-                self.uploads.pop(fact.name, None)
-                self._forget(fact.name, None)
-                self.by_name.pop(fact.name, None)
             case _:
                 self._of_known(fact)
+
+    def _gone(self, name: str) -> None:
+        self.uploads.pop(name, None)
+        self.unusable.pop(name, None)
+        self._forget(name, None)
+        self.by_name.pop(name, None)
 
     def _written(self, fact: RolloutWritten) -> None:
         self.uploads.pop(fact.name, None)
