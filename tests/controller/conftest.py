@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import pytest
@@ -362,9 +363,9 @@ def clock() -> Callable[[], int]:
     return lambda: 0
 
 
-@pytest.fixture
-async def bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
-    """Give the test controllership 1 of a cluster without brokers or topics."""
+@asynccontextmanager
+async def open_bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
+    """Give the block controllership 1 of a cluster without brokers or topics."""
     zookeeper = MemoryZooKeeper(clock)
     async with zookeeper.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
@@ -374,6 +375,13 @@ async def bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
         seen = Recorder(zookeeper)
         yield Bench(store, context, RoundRunner(store, context, seen, _Observer(seen)), seen)
         seen.require_invariants()
+
+
+@pytest.fixture
+async def bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
+    """Give the test controllership 1 of a cluster without brokers or topics."""
+    async with open_bench(clock) as found:
+        yield found
 
 
 @pytest.fixture
