@@ -12,7 +12,7 @@ from controller.handlers.leadership import refresh
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
-from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change
+from controller.model.rounds import Rounds, Step, TellMetadata, apply, commit
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition
@@ -30,7 +30,7 @@ def alter_partitions(
     before = [leader_epochs.states_before(context, request) for request in live]
     verdicts = {item.tp: _judge(context, request, item) for request in live for item in request.partitions}
     errors = yield from _write(context, verdicts)
-    yield from change(
+    yield from apply(
         "refused", [step for request in live for step in _news(context, request, errors)] if errors else []
     )
     answers = [
@@ -48,12 +48,14 @@ def _write(
     """Write the leaderships that were granted; return the errors of all other partitions."""
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
     choices = [Choice(new.leader, new.isr) for new in wanted.values()]
-    outcome = yield from attempt("ISR", LeadershipSteps(context, tuple(wanted), list(wanted.values()), choices))
-    stale = [tp for step in outcome.refused for tp in step.subjects]
+    steps = LeadershipSteps(context, tuple(wanted), list(wanted.values()), choices)
+    rejected = list[Step]()
+    refused = yield from commit("ISR", steps, on_rejected=rejected.extend)
+    stale = [tp for step in refused for tp in step.subjects]
     yield from refresh(context, stale)
     # Others changed these partitions in the store: the leader learns the new state below, and asks again.
     errors = dict.fromkeys(stale, ErrorCode.INVALID_UPDATE_VERSION)
-    errors |= {tp: ErrorCode.OPERATION_NOT_ATTEMPTED for step in outcome.rejected for tp in step.subjects}
+    errors |= {tp: ErrorCode.OPERATION_NOT_ATTEMPTED for step in rejected for tp in step.subjects}
     return errors | {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
 
 

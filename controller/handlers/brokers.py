@@ -14,7 +14,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_deletions, describe_led
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
-from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, apply, children, read
 from controller.model.state_machines import ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
@@ -73,8 +73,8 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
         return
     for broker in moved:
         log.info("a broker moved", broker=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
-    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in moved))])
-    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in moved))])
+    yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
 
 
 def read_brokers(context: ControllerContext) -> Rounds[list[BrokerRegistration]]:
@@ -120,7 +120,7 @@ def brokers_started(
     if not brokers:
         return
     ids = tuple(broker.id for broker in brokers)
-    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     states = dict(zip(context.leadership, describe_led(context), strict=True))
     here = context.partitions_on(ids)
     back = tuple(states[tp] for tp in here if tp in states)
@@ -128,11 +128,13 @@ def brokers_started(
     others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
     news = TellMetadata(others, back, context.live_brokers())
     everything = yield from _everything(context, ids, states.values())
-    yield from change("metadata", [Step(publications=(news, everything))])
+    yield from apply("metadata", [Step(publications=(news, everything))])
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, ids)
     told = tuple(orders_of_all(context, back, ids, empty))
-    yield from change("resend", [Step(tuple(here), (), tuple(_online(context, ids)), told)] if here else [])
+    yield from apply(
+        "resend", [Step(tuple(here), facts=tuple(_online(context, ids)), publications=told)] if here else []
+    )
     yield from leadership.bring_online(context, only_cleanly=only_cleanly)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)
@@ -167,11 +169,11 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
     log.info("sending a broker its orders again", broker=broker_id)
     states = describe_led(context)
     everything = yield from _everything(context, (broker_id,), states)
-    yield from change("metadata", [Step(publications=(everything,))])
+    yield from apply("metadata", [Step(publications=(everything,))])
     if context.config.kafka:
         held = [state for state in states if broker_id in state.replicas]
         again = tuple(orders_of_all(context, held, [broker_id], ()))
-        yield from change("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
+        yield from apply("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
 
 
 def resend_deletions(
@@ -183,7 +185,7 @@ def resend_deletions(
     """
     left = tuple(state for state in gone if state.tp not in context.leadership)
     if left and context.is_registered(broker_id, broker_epoch):
-        yield from change("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
+        yield from apply("metadata", [Step(publications=(TellMetadata((broker_id,), left),))])
 
 
 def orders_of_all(
@@ -214,9 +216,9 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int], *, only_clean
     """
     if not ids:
         return
-    yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
     # Followers of a new leader must know the live brokers first (KAFKA-4443, KAFKA-13225).
-    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     tps = context.partitions_on(ids)
     yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)
     # An unclean election may leave exactly those replicas in the ISR that a move waits for.

@@ -18,7 +18,18 @@ from controller.handlers.configs import config_path, read_min_isrs, resource_fau
 from controller.model.context import ControllerContext
 from controller.model.facts import ConfigChangesSeen
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, attempt_each, change, children, existing, read, until_none_is_left
+from controller.model.rounds import (
+    Rounds,
+    Step,
+    apply,
+    children,
+    commit,
+    commit_each,
+    existing,
+    read,
+    unanswered_rejections,
+    until_none_is_left,
+)
 from controller.model.state_machines import PartitionPhase
 from transport.dynamic_configs import (
     ALL_REPLICAS,
@@ -89,7 +100,7 @@ def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
 
 def _see(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     seen = frozenset(names)
-    yield from change("settings", [Step(facts=(ConfigChangesSeen(seen),))] if seen != context.config_changes else [])
+    yield from apply("settings", [Step(facts=(ConfigChangesSeen(seen),))] if seen != context.config_changes else [])
 
 
 def _changed_topics(context: ControllerContext, new: Sequence[str]) -> Rounds[list[str]]:
@@ -130,7 +141,7 @@ def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
     if not (yield from _expired(notifications[:1], now_ms)):
         return
     expired = yield from _expired(notifications, now_ms)
-    yield from change("purge", [Step(writes=(Delete(path),)) for path in expired])
+    yield from commit("purge", [Step(writes=(Delete(path),)) for path in expired], on_rejected=unanswered_rejections)
 
 
 def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:
@@ -247,7 +258,8 @@ def write_settings(
                 steps[path] = step
             else:
                 faults[path] = step
-        stale, rejected = yield from attempt_each(name, steps)
+        rejected = list[str]()
+        stale = yield from commit_each(name, steps, on_rejected=rejected.extend)
         faults.update(dict.fromkeys(rejected, _UNWRITABLE))
         # The context may not know yet that a topic is gone.
         topics = {path: topic for path in stale if (topic := _topic_at(path))}

@@ -13,7 +13,7 @@ from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
 from controller.model.facts import MinIsrRead
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, change, read
+from controller.model.rounds import Rounds, Step, apply, read
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
     DEFAULT_ONLY,
@@ -65,7 +65,7 @@ def read_min_isrs(context: ControllerContext, topics: Sequence[str]) -> Rounds[N
         for name, own in settings.items()
     }
     news = [MinIsrRead(name, int(value)) for name, value in found.items() if value != context.min_isr(name)]
-    yield from change("settings", [Step(facts=tuple(news))] if news else [])
+    yield from apply("settings", [Step(facts=tuple(news))] if news else [])
 
 
 def _start_layer(context: ControllerContext) -> Layer:

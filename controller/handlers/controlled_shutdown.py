@@ -10,7 +10,7 @@ from controller.handlers import leadership
 from controller.model import choosing, elections
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerShuttingDown
-from controller.model.rounds import Rounds, Step, change
+from controller.model.rounds import Rounds, Step, apply
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
 from transport.messages import ControlledShutdownResponse
@@ -29,7 +29,7 @@ def controlled_shutdown(
     """
     _admit(context, broker_id, broker_epoch)
     log.info("a broker shuts down", broker=broker_id, replicas=len(context.partitions_on([broker_id])))
-    yield from change("shutting down", [Step(facts=(BrokerShuttingDown(broker_id),))])
+    yield from apply("shutting down", [Step(facts=(BrokerShuttingDown(broker_id),))])
     yield from _hand_over(context, broker_id)
     remaining = [tp for tp in _movable(context, broker_id) if _leader(context, tp) == broker_id]
     if remaining:

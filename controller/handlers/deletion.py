@@ -33,9 +33,9 @@ from controller.model.rounds import (
     Step,
     TellMetadata,
     TellStopReplica,
-    attempt,
-    change,
+    apply,
     children,
+    commit,
     descendants,
     immediately,
     read,
@@ -91,7 +91,7 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         return
     for name in names:
         log.info("deleting a topic", topic=name, partitions=len(context.topics[name].znode.partitions))
-    yield from change("delete", [_beginning(context, names)])
+    yield from apply("delete", [_beginning(context, names)])
     yield from reassignment_entries.rewrite(context, lambda tp, _: tp.topic in context.deletions)
 
 
@@ -109,7 +109,7 @@ def _beginning(context: ControllerContext, names: Sequence[str]) -> Step:
 def resume(context: ControllerContext, brokers: Collection[int], names: Iterable[str] | None = None) -> Rounds[None]:
     """Order live `brokers` to delete what they may still have; replicas on dead brokers become Ineligible."""
     orders = _orders(context, brokers, context.deletions if names is None else names)
-    yield from change("stop", [orders] if orders.facts else [])
+    yield from apply("stop", [orders] if orders.facts else [])
 
 
 def _orders(context: ControllerContext, brokers: Collection[int], names: Iterable[str]) -> Step:
@@ -187,7 +187,7 @@ def _judge(
             tps += TopicPartition.of_topic(name, [item.partition for item in those if item.topic_id == topic_id])
     begun = context.replica_phases.those_in(ReplicaPhase.DELETION_STARTED, broker_id, list(dict.fromkeys(tps)))
     fact = ReplicasMoved.on(broker_id, begun, phase)
-    yield from change("deleted", [Step(facts=(fact,))] if begun else [])
+    yield from apply("deleted", [Step(facts=(fact,))] if begun else [])
     return list(dict.fromkeys(tp.topic for tp in begun))
 
 
@@ -254,8 +254,9 @@ def _remove(context: ControllerContext, find: Below, names: Sequence[str]) -> Ro
 
     # Children that we may not list cannot be removed: the topic stays, and `complete` logs it.
     open_ = [name for name in names if below.get(name, ()) is not None]
-    outcome = yield from attempt("remove", (), [partial(removals, some) for some in _in_parts(context, open_)])
-    refused, rejected = set(outcome.refused), set(outcome.rejected)
+    later = [partial(removals, some) for some in _in_parts(context, open_)]
+    rejected = set[Step]()
+    refused = set((yield from commit("remove", (), on_rejected=rejected.update, later=later)))
     left = [name for name in open_ if steps[name][-1] in refused]
     return [name for name in left if rejected.isdisjoint(steps[name])]
 

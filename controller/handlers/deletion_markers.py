@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, attempt_each, change, children, existing
+from controller.model.rounds import Rounds, Step, children, commit, commit_each, existing, unanswered_rejections
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
@@ -22,7 +22,8 @@ def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[De
     wanted = [name for name, error in errors.items() if error is None and name not in context.deletions]
     # A refused step means that the marker exists already, which is as good.
     steps = {name: Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted}
-    _, rejected = yield from attempt_each("mark", steps)
+    rejected = list[str]()
+    yield from commit_each("mark", steps, on_rejected=rejected.extend)
     text = "the marker of its deletion cannot be written: see the controller's log"
     errors |= {name: TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, text) for name in rejected}
     return DeleteTopicsResponse(tuple(error or TopicError(name) for name, error in errors.items()))
@@ -75,4 +76,5 @@ def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Roun
 def remove(names: Sequence[str]) -> Rounds[None]:
     """Remove the markers of topics; missing ones are ignored."""
     there = yield from existing(paths.delete_topic, names)
-    yield from change("mark", [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there])
+    deletes = [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there]
+    yield from commit("mark", deletes, on_rejected=unanswered_rejections)

@@ -29,7 +29,7 @@ from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_deletions, describe_led
 from controller.model.facts import BrokerRegistered, PartitionsFound
-from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, lists, read, read_ahead
+from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, apply, children, lists, read, read_ahead
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
@@ -44,7 +44,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from notifications.clear(paths.LOG_DIR_EVENT_NOTIFICATION)
     yield from notifications.clear(paths.ISR_CHANGE_NOTIFICATION)
     brokers = yield from read_brokers(context)
-    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
+    yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
     stray_names, rollout_names = yield from lists([paths.STRAYS, paths.ROLLOUTS])
     yield from strays.load_named(context, stray_names)
@@ -53,7 +53,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from _trace(context, (yield from _load_states(context)))
     yield from read_min_isrs(context, names)
     # Brokers must know the live brokers before any LeaderAndIsr that names a leader (KAFKA-4443).
-    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from reassignment_znodes.load(context, set(names) - set(context.topics))
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
     empty = yield from storage.admit(context, brokers)
@@ -97,7 +97,7 @@ def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]
         yield from read_ahead(then)
         leaderships = yield from leadership.decode_states(context, part, znodes)
         found = PartitionsFound(part, leaderships, initial_rows(context, part, leaderships))
-        yield from change("observed", [Step(tuple(part), facts=(found,))])
+        yield from apply("observed", [Step(tuple(part), facts=(found,))])
         there = zip(part, znodes, strict=True) if moving else ()
         zxids.update((tp, znode.stat.mzxid) for tp, znode in there if znode is not None and tp in moving)
     return zxids
@@ -141,8 +141,8 @@ def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Round
     """Send every live broker its replicas, as new to those that are `empty`."""
     states = describe_led(context)
     told = orders_of_all(context, states, context.brokers, empty)
-    yield from change("resend", [Step(tuple(context.leadership), publications=tuple(told))])
+    yield from apply("resend", [Step(tuple(context.leadership), publications=tuple(told))])
     # The last controller's messages about deleted topics may not have reached every broker.
     every_topic = yield from all_topics(context)
     everything = (*states, *describe_deletions(context))
-    yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])
+    yield from apply("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])

@@ -8,7 +8,7 @@ from controller.config import ControllerConfig
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
-from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, apply, commit, read, unanswered_rejections, until_none_is_left
 from transport.kafka.registration import encode_controller, is_controllers
 from transport.kafka.releases import PROTOCOL, Release
 from transport.log import get_logger
@@ -28,7 +28,7 @@ def release_seen(context: ControllerContext, broker_id: int, broker_epoch: int, 
         log.warning(text, broker=broker_id, setting=PROTOCOL)
     _warn_of_other_settings(context, broker_id, release)
     before = context.kafka.min_isr or context.config.min_insync_replicas
-    yield from change("release", [Step(facts=(ReleaseSeen(broker_id, release),))])
+    yield from apply("release", [Step(facts=(ReleaseSeen(broker_id, release),))])
     yield from keep_registration(context)
     # Topics inherit what the brokers have in their files, as kafka-topics sees it.
     if context.kafka.min_isr not in (None, before):
@@ -62,7 +62,8 @@ def keep_registration(context: ControllerContext) -> Rounds[None]:
         writes = _writes(context.controller.id, znode, wanted)
         if not writes and context.kafka.is_registered is needed:
             return []
-        refused = yield from change("registration", [Step(writes=writes, facts=(ControllerRegistered(needed),))])
+        step = Step(writes=writes, facts=(ControllerRegistered(needed),))
+        refused = yield from commit("registration", [step], on_rejected=unanswered_rejections)
         return pending if refused else []
 
     yield from until_none_is_left("registration", [paths.broker(context.controller.id)], settle)

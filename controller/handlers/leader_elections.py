@@ -13,7 +13,7 @@ from controller.model import choosing, elections
 from controller.model.assignments import Change
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
-from controller.model.rounds import Rounds, Step, change, read
+from controller.model.rounds import Rounds, Step, commit, read, unanswered_rejections
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.log import get_logger
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
@@ -69,7 +69,8 @@ def requested_in_store(context: ControllerContext) -> Rounds[None]:
         tps = ()
     for result in (yield from elect(context, ElectionType.PREFERRED, tps)):
         _log_outcome(result)
-    yield from change("requests", [Step(writes=(Delete(paths.PREFERRED_REPLICA_ELECTION, znode.stat.version),))])
+    delete = Delete(paths.PREFERRED_REPLICA_ELECTION, znode.stat.version)
+    yield from commit("requests", [Step(writes=(delete,))], on_rejected=unanswered_rejections)
 
 
 def _log_outcome(result: PartitionError) -> None:

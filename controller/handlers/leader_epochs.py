@@ -21,7 +21,7 @@ from controller.handlers.leadership import write_choices
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import LeaderOvertaken
-from controller.model.rounds import Rounds, Step, change
+from controller.model.rounds import Rounds, Step, apply
 from transport.errors import ErrorCode
 from transport.messages import AlterPartitionRequest
 from transport.metadata import LeaderAndIsr, TopicPartition
@@ -55,7 +55,7 @@ def thaw(
     if before:
         yield from write_choices(context, "thaw", list(_frozen(context, broker_id, before, errors)), choose)
         overtaken = _overtaken(context, broker_id, {tp: errors[tp] for tp in before if tp in errors})
-        yield from change("overtaken", [Step(facts=tuple(overtaken))] if overtaken else [])
+        yield from apply("overtaken", [Step(facts=tuple(overtaken))] if overtaken else [])
 
 
 def _frozen(
@@ -101,7 +101,7 @@ def thaw_overtaken(context: ControllerContext, tp: TopicPartition, leadership: L
         return _next_epoch(context, tp) if context.leadership[tp] == leadership else None
 
     if context.kafka.overtaken.get(tp) == leadership:
-        yield from change("overtaken", [Step(facts=(LeaderOvertaken(tp, None),))])
+        yield from apply("overtaken", [Step(facts=(LeaderOvertaken(tp, None),))])
     yield from write_choices(context, "thaw", [tp] if context.leadership.get(tp) == leadership else [], choose)
 
 

@@ -24,11 +24,12 @@ from controller.model.rounds import (
     Step,
     TellLeaderAndIsr,
     TellMetadata,
-    attempt,
-    attempt_each,
-    change,
+    apply,
+    commit,
+    commit_each,
     existing,
     read,
+    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase
@@ -69,7 +70,7 @@ def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds
     states = yield from decode_states(context, tps, znodes)
     found = [(tp, state) for tp, state in zip(tps, states, strict=True) if state is not None]
     new = {tp: state for tp, state in found if state != context.leadership.get(tp)}
-    yield from change("observed", [Step(facts=(LeadershipsWritten(list(new), list(new.values())),))] if new else [])
+    yield from apply("observed", [Step(facts=(LeadershipsWritten(list(new), list(new.values())),))] if new else [])
     for tp, znode in zip(tps, znodes, strict=True):
         if znode is None:
             log.error("partition set aside: its state is gone", partition=str(tp))
@@ -138,7 +139,8 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         yield from _adopt(context, others, states)
         missing = {tp: parent is None for tp, parent, state in zip(others, parents, states, strict=True) if not state}
         created = [tp for tp in pending if tp in missing or tp.topic in empty]
-        refused = yield from change("create", _creations(context, created, missing))
+        steps = _creations(context, created, missing)
+        refused = yield from commit("create", steps, on_rejected=unanswered_rejections)
         left = [tp for step in refused for tp in step.subjects]
         # The watch on the list of topics reports those that are gone.
         there = yield from existing(paths.topic, [tp.topic for tp in left])
@@ -166,7 +168,8 @@ def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], froze
     """Create missing parents of partitions; return the topics that got one, and those whose creation is rejected."""
     found = yield from existing(paths.topic_partitions, topics)
     steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in topics if name not in found}
-    stale, closed = yield from attempt_each("parents", steps)
+    closed = list[str]()
+    stale = yield from commit_each("parents", steps, on_rejected=closed.extend)
     return frozenset(steps).difference(stale, closed), frozenset(closed)
 
 
@@ -184,7 +187,7 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
         known = context.describe(tp, leadership=state)
         order = TellLeaderAndIsr([online], [known], is_new=state.leader_epoch == INITIAL_LEADER_EPOCH)
         steps.append(Step((tp,), facts=facts, publications=(order, TellMetadata(None, (known,)))))
-    yield from change("adopt", steps)
+    yield from apply("adopt", steps)
 
 
 # --- elections and ISRs -----------------------------------------------------------------------------------------
@@ -255,13 +258,16 @@ def write_choices(
                 _log_election(context, tp, choice)
         return _steps_of(context, pending, choices)
 
+    def leave(rejected: Sequence[Step]) -> None:
+        set_aside.update(tp for step in rejected for tp in step.subjects)
+
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         size = context.config.request_limits.operations
         later = [partial(decide, pending[start : start + size]) for start in range(size, len(pending), size)]
-        outcome = yield from attempt(name, decide(pending[:size]), later)
-        stale = [tp for step in outcome.refused for tp in step.subjects]
+        refused = yield from commit(name, decide(pending[:size]), on_rejected=leave, later=later)
+        stale = [tp for step in refused for tp in step.subjects]
         left = yield from refresh(context, stale)
-        set_aside.update(set(stale) - set(left), (tp for step in outcome.rejected for tp in step.subjects))
+        set_aside.update(set(stale) - set(left))
         return left
 
     yield from until_none_is_left(name, there, write)
@@ -304,7 +310,7 @@ def replace_offline(
     """
     leaderless = [tp for tp in tps if context.leadership.get(tp, NEVER_LED).leader in gone]
     offline = Step(tuple(leaderless), facts=(PartitionsMoved(leaderless, PartitionPhase.OFFLINE),))
-    yield from change("offline", [offline] if leaderless else [])
+    yield from apply("offline", [offline] if leaderless else [])
     yield from initialise(context, context.in_phase(PartitionPhase.NEW))
     waiting = yield from read_again(context, context.in_phase(PartitionPhase.OFFLINE))
     unclean = () if only_cleanly else (yield from _unclean_allowed(context, waiting))

@@ -15,7 +15,7 @@ from controller.handlers.metadata import publish
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_led
 from controller.model.facts import Fact, LogDirOffline, LogDirOnline, ReplicasMoved
-from controller.model.rounds import Rounds, Step, change
+from controller.model.rounds import Rounds, Step, apply
 from controller.model.state_machines import ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import TopicPartition
@@ -33,7 +33,7 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
     states = describe_led(context, context.partitions_on(ids))
     # A replica without data so far may start in another directory.
     told = tuple(orders_of_all(context, states, ids, ()))
-    yield from change("resend", [Step(tuple([state.tp for state in states]), publications=told)] if told else [])
+    yield from apply("resend", [Step(tuple([state.tp for state in states]), publications=told)] if told else [])
     yield from notifications.remove(entries)
 
 
@@ -69,7 +69,7 @@ def leader_and_isr_answered(
 def _take_offline(context: ControllerContext, tps: Sequence[TopicPartition], broker_id: int) -> Rounds[None]:
     for tp in tps:
         log.error("a replica is offline: its broker cannot use its log", partition=str(tp), broker=broker_id)
-    yield from change("log dirs", [Step((tp,), facts=(LogDirOffline((tp, broker_id)),)) for tp in tps])
+    yield from apply("log dirs", [Step((tp,), facts=(LogDirOffline((tp, broker_id)),)) for tp in tps])
     if tps:
         yield from leadership.replace_offline(context, tps, [broker_id])
         yield from reassignments.finish_ready(context, tps)
@@ -82,7 +82,7 @@ def _use_again(context: ControllerContext, tps: Sequence[TopicPartition], broker
         begun = context.replica_phases.those_on(broker_id, tps)
         usable: list[Fact] = [LogDirOnline((tp, broker_id)) for tp in tps]
         online = ReplicasMoved.on(broker_id, begun, ReplicaPhase.ONLINE)
-        yield from change("log dirs", [Step(tuple(tps), facts=(*usable, online))])
+        yield from apply("log dirs", [Step(tuple(tps), facts=(*usable, online))])
         yield from publish(context, tps)
         yield from leadership.bring_online(context)
         yield from reassignments.advance(context, [tp for tp in tps if tp in context.reassigning])

@@ -9,7 +9,7 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all, describe_deletions, describe_led
 from controller.model.namesakes import that_wait
 from controller.model.notable import Notable, judge_all
-from controller.model.rounds import Rounds, Step, TellMetadata, change, children
+from controller.model.rounds import Rounds, Step, TellMetadata, apply, children
 from controller.model.state_machines import PartitionPhase
 from transport.messages import (
     BrokerEndpoint,
@@ -33,7 +33,7 @@ def publish(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
     """Send every broker the current state of led partitions."""
     states = tuple(describe_led(context, tps))
     subjects = tuple([state.tp for state in states])
-    yield from change("metadata", [Step(subjects, publications=(TellMetadata(None, states),))] if states else [])
+    yield from apply("metadata", [Step(subjects, publications=(TellMetadata(None, states),))] if states else [])
 
 
 def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from controller.model.rounds import Rounds, Step, change, children, read
+from controller.model.rounds import Rounds, Step, children, commit, read, unanswered_rejections
 from transport.log import get_logger
 from transport.store import formats
 from transport.store.protocol import Delete
@@ -40,7 +40,8 @@ def load(parent: str, decode: Callable[[str, bytes], T]) -> Rounds[tuple[Entries
 
 def remove(entries: Iterable[str]) -> Rounds[None]:
     """Delete notifications; some may have been deleted already."""
-    yield from change("notifications", [Step(writes=(Delete(path),)) for path in entries])
+    deletes = [Step(writes=(Delete(path),)) for path in entries]
+    yield from commit("notifications", deletes, on_rejected=unanswered_rejections)
 
 
 def clear(parent: str) -> Rounds[None]:

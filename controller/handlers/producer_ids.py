@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, commit, read, unanswered_rejections, until_none_is_left
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AllocateProducerIdsResponse
 from transport.settings import LONG_MAX
@@ -36,7 +36,7 @@ def allocate_producer_ids(
         if ids.stop > LONG_MAX:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "all ids for producers have been given away")
         write = write_over(znode, paths.PRODUCER_IDS, encode_producer_ids(broker_id, ids))
-        refused = yield from change("producer ids", [Step(writes=(write,))])
+        refused = yield from commit("producer ids", [Step(writes=(write,))], on_rejected=unanswered_rejections)
         given[:] = [] if refused else [ids]
         return pending if refused else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, commit, read, unanswered_rejections, until_none_is_left
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
@@ -46,7 +46,7 @@ def rewrite(
             kept.extend(tp for tp in entries if tp not in left)
             log.warning("finished requests stay in the list: the rest is too large to be written", left=len(left))
             return []
-        refused = yield from change("B7", [Step(writes=(write,))])
+        refused = yield from commit("B7", [Step(writes=(write,))], on_rejected=unanswered_rejections)
         return pending if refused else []
 
     yield from until_none_is_left("B7", [paths.REASSIGN_PARTITIONS], rewrite)

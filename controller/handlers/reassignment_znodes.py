@@ -20,7 +20,17 @@ from controller.model.assignments import Changes
 from controller.model.context import ControllerContext
 from controller.model.facts import ReassignmentIdentified
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.model.rounds import Rounds, Step, attempt, change, children, descendants, read, until_none_is_left
+from controller.model.rounds import (
+    Rounds,
+    Step,
+    apply,
+    children,
+    commit,
+    descendants,
+    read,
+    unanswered_rejections,
+    until_none_is_left,
+)
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
@@ -80,7 +90,8 @@ def _discard_earlier(context: ControllerContext) -> Rounds[None]:
         return
     found = [(tp, znode) for tp, znode in zip(moving, znodes, strict=True) if znode is not None]
     older = [(tp, znode) for tp, znode in found if znode.stat.mzxid < holder.stat.czxid]
-    yield from attempt("identify", [Step(writes=(_judge(context, tp, znode),)) for tp, znode in older])
+    verdicts = [Step(writes=(_judge(context, tp, znode),)) for tp, znode in older]
+    yield from commit("identify", verdicts, on_rejected=unanswered_rejections)
 
 
 def _judge(context: ControllerContext, tp: TopicPartition, znode: Znode) -> Op:
@@ -100,9 +111,11 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
         yield from _create_root()
         found = yield from _find(context, pending)
         writes = {name: ops for name in pending if (ops := _mending(name, found[name]))}
-        outcome = yield from attempt("identify", [Step(writes=(op,)) for op in chain(*writes.values())])
-        rejected = {op for step in outcome.rejected for op in step.writes}
-        closed.update(name for name, ops in writes.items() if not rejected.isdisjoint(ops))
+        rejected = list[Step]()
+        steps = [Step(writes=(op,)) for op in chain(*writes.values())]
+        yield from commit("identify", steps, on_rejected=rejected.extend)
+        denied = {op for step in rejected for op in step.writes}
+        closed.update(name for name, ops in writes.items() if not denied.isdisjoint(ops))
         closed.update(name for name in pending if found[name].others is None)
         left = [name for name in writes if name not in closed]
         yield from _take_over(item for name in pending if name not in left for item in found[name].moving.items())
@@ -159,12 +172,12 @@ def _create_root() -> Rounds[None]:
     """Create `/admin/reassignments` if it has been deleted."""
     [root] = yield from read([paths.REASSIGNMENTS])
     if root is None:
-        yield from change("identify", [Step(writes=(Create(paths.REASSIGNMENTS),))])
+        yield from commit("identify", [Step(writes=(Create(paths.REASSIGNMENTS),))], on_rejected=unanswered_rejections)
 
 
 def _take_over(found: Iterable[tuple[TopicPartition, Znode | None]]) -> Rounds[None]:
     facts = [ReassignmentIdentified(tp, _identity(tp, znode)) for tp, znode in found if znode is not None]
-    yield from change("observed", [Step(facts=tuple(facts))] if facts else [])
+    yield from apply("observed", [Step(facts=tuple(facts))] if facts else [])
 
 
 def _identity(tp: TopicPartition, znode: Znode) -> ReassignmentIdentity:

@@ -35,7 +35,7 @@ from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import TopicWritten
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.model.rounds import Rounds, Step, attempt, until_none_is_left
+from controller.model.rounds import Rounds, Step, commit, until_none_is_left
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
@@ -158,10 +158,11 @@ def write_assignments(
         writes = [_largest_write(context, members) for members in by_topic.values()]
         for members, written in zip(by_topic.values(), writes, strict=True):
             later += list(members)[len(written.changes) :]  # what did not fit into the multi
-        outcome = yield from attempt(name, AssignmentSteps(context, writes))
-        together = [step.subjects for step in outcome.rejected if len(step.subjects) > 1]
+        rejected = list[Step]()
+        refused = yield from commit(name, AssignmentSteps(context, writes), on_rejected=rejected.extend)
+        together = [step.subjects for step in rejected if len(step.subjects) > 1]
         apart.update(tps[0].topic for tps in together)
-        again = yield from _read_again(context, outcome.refused, by_topic)
+        again = yield from _read_again(context, refused, by_topic)
         return [*again, *later, *chain.from_iterable(together)]
 
     yield from until_none_is_left(name, tps, write)

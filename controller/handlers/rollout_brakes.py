@@ -10,7 +10,7 @@ from controller.model.context import ControllerContext
 from controller.model.notable import Notable, judge
 from controller.model.rollout_facts import RolloutSeen, RoomTold, SignalSeen, Under
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, change
+from controller.model.rounds import Rounds, Step, apply
 from controller.rollout.choosing import Hold
 from controller.rollout.room import Disk
 from transport.metadata import LeaderAndIsr, TopicPartition
@@ -29,7 +29,7 @@ SCANNED: Final = 100_000
 def look(context: ControllerContext, rollout: Rollout, now: float) -> Rounds[None]:
     """Look at what holds a rollout up, and at which of its moves are urgent."""
     seen = RolloutSeen(rollout.name, now, _urgent(context, rollout), _under_min_isr(context, rollout))
-    yield from change("rollouts", [Step(facts=(seen,))])
+    yield from apply("rollouts", [Step(facts=(seen,))])
 
 
 def hold_of(context: ControllerContext, rollout: Rollout) -> Hold | None:
@@ -59,7 +59,7 @@ def brake_of(context: ControllerContext, rollout: Rollout) -> Hold | None:
 def signalled(context: ControllerContext, name: str, text: str) -> Rounds[None]:
     """Take an answer of the operator's signal: why it says no, empty if it says yes."""
     if name in context.rollouts.by_name:
-        yield from change("rollouts", [Step(facts=(SignalSeen(name, text),))])
+        yield from apply("rollouts", [Step(facts=(SignalSeen(name, text),))])
 
 
 def room_seen(
@@ -73,7 +73,7 @@ def room_seen(
     if rollout is not None:
         disks = {broker: Disk(free, largest) for broker, free, largest in room}
         told = RoomTold(rollout.name, disks, dict(lacking), frozenset(untold))
-        yield from change("rollouts", [Step(facts=(told,))])
+        yield from apply("rollouts", [Step(facts=(told,))])
 
 
 def _under_min_isr(context: ControllerContext, rollout: Rollout) -> Under:

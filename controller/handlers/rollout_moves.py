@@ -15,7 +15,7 @@ from controller.model.faults import outgrown
 from controller.model.rollout_facts import MoveLeftOut, MovesChosen
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, change
+from controller.model.rounds import Rounds, Step, apply
 from controller.rollout.backlog import WIDTH, lane_of
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
 from controller.rollout.judging import Course, Judgement, judge, stays_for
@@ -68,7 +68,7 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     held = rollout_brakes.brake_of(context, rollout) is not None
     behind, asks = _behind(rollout, places, choice), _asks(context, rollout, choice.waits, places)
     told = MovesChosen(rollout.name, choice.waits, is_held=held, behind=behind, asks=asks)
-    yield from change("rollouts", [Step(facts=(told,))])
+    yield from apply("rollouts", [Step(facts=(told,))])
     # A partition that is gone has no leader to wait for.
     gone = [place for move, place in places.items() if move.tp in choice.waits and _is_gone(context, *place)]
     chosen = [*(places[move] for move in begin), *gone]
@@ -186,7 +186,7 @@ def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]
             changes[part.first][number] = part.direction.pending, text
     yield from write_marks(rollout, changes)
     left = [MoveLeftOut(rollout.name, first, number) for first, found in changes.items() for number in found]
-    yield from change("rollouts", [Step(facts=tuple(left))] if left else [])
+    yield from apply("rollouts", [Step(facts=tuple(left))] if left else [])
 
 
 def _waiting(context: ControllerContext, rollout: Rollout) -> Iterator[Place]:
@@ -288,4 +288,4 @@ def _cancel(context: ControllerContext, rollout: Rollout, places: Iterable[Place
     able = [move for move in moves if refusal(context, move.tp, move.before) is None]
     yield from reassignments.begin(context, {move.tp: move.before for move in able[:BEGUN_AT_ONCE]})
     more = MovesChosen(rollout.name, {}, are_more=len(able) > BEGUN_AT_ONCE)
-    yield from change("rollouts", [Step(facts=(more,))])
+    yield from apply("rollouts", [Step(facts=(more,))])

@@ -14,7 +14,7 @@ from controller.handlers.rollout_records import write_marks
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovedByHand, MovedByHandSifted, Sifting
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, change, read
+from controller.model.rounds import Rounds, Step, apply, commit, read, unanswered_rejections
 from controller.rollout.states import MoveState
 from transport.log import get_logger
 from transport.metadata import TopicPartition
@@ -57,7 +57,7 @@ def _remember(context: ControllerContext, rollout: Rollout, moved: frozenset[Top
     every = rollout.by_hand | moved
     if len(every) > max(_LOOKED_THROUGH, 2 * rollout.by_hand_needed) and rollout.sifting is None:
         sifting = Sifting(every, tuple(part.first for part in rollout.closed_parts))
-        yield from change("rollouts", [Step(facts=(MovedByHandSifted(rollout.name, sifting),))])
+        yield from apply("rollouts", [Step(facts=(MovedByHandSifted(rollout.name, sifting),))])
     yield from _write(context, rollout, every)
 
 
@@ -71,7 +71,7 @@ def _write(
     version = rollout.by_hand_version
     write = Create(path, data) if version < 0 else Set(path, data, ANY_VERSION)
     fact = MovedByHand(rollout.name, every, version + 1, needed)
-    yield from change("rollouts", [Step(writes=(write,), facts=(fact,))])
+    yield from commit("rollouts", [Step(writes=(write,), facts=(fact,))], on_rejected=unanswered_rejections)
 
 
 def sift(context: ControllerContext) -> Rounds[None]:
@@ -83,7 +83,7 @@ def sift(context: ControllerContext) -> Rounds[None]:
         found = yield from _named(rollout, sifting.parts[:READ_AT_ONCE], sifting.of)
         needed, left = sifting.needed | found, sifting.parts[READ_AT_ONCE:]
         following = evolve(sifting, parts=left, needed=needed) if left else None
-        yield from change("rollouts", [Step(facts=(MovedByHandSifted(rollout.name, following),))])
+        yield from apply("rollouts", [Step(facts=(MovedByHandSifted(rollout.name, following),))])
         if not left:
             yield from _write(context, rollout, (rollout.by_hand - sifting.of) | needed, len(needed))
         return

@@ -17,7 +17,7 @@ from controller.handlers.rollout_records import write_state
 from controller.model import rollout_rows
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovedByHand, RolloutGone, RolloutWritten, Upload, UploadGrown
-from controller.model.rounds import Rounds, Step, attempt, change, descendants, read
+from controller.model.rounds import Rounds, Step, apply, commit, descendants, read, unanswered_rejections
 from controller.rollout.adapting import FIRST
 from controller.rollout.states import HeldBy, Phase
 from transport.errors import ApiError, ErrorCode, Fault
@@ -66,8 +66,9 @@ def upload(context: ControllerContext, request: UploadRolloutRequest) -> Rounds[
     yield from _make_room(context, request)
     parts = _parts(context, request.first, sound)
     steps = yield from _storing(request.name, parts)
-    outcome = yield from attempt("rollouts", steps)
-    if outcome.refused or outcome.rejected:
+    rejected = list[Step]()
+    refused = yield from commit("rollouts", steps, on_rejected=rejected.extend)
+    if refused or rejected:
         raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, f"rollout {request.name}: a part was not written: try again")
     before = context.rollouts.uploads.get(request.name, Upload(request.digest))
     stored = {first: StoredPart(first, len(moves), size, size) for first, moves, size in _measured(parts)}
@@ -75,7 +76,7 @@ def upload(context: ControllerContext, request: UploadRolloutRequest) -> Rounds[
     end = request.first + len(request.moves)
     others = {first: part for first, part in before.parts.items() if not request.first <= first < end}
     grown = Upload(request.digest, {**others, **stored}, {**before.sent, request.first: len(request.moves)})
-    yield from change("rollouts", [Step(facts=(UploadGrown(request.name, grown),))])
+    yield from apply("rollouts", [Step(facts=(UploadGrown(request.name, grown),))])
     return UploadRolloutResponse(tuple(left_out))
 
 
@@ -130,7 +131,8 @@ def _make_room(context: ControllerContext, request: UploadRolloutRequest) -> Rou
     wanted = [paths.ROLLOUTS, root, paths.rollout_plans(request.name), f"{root}/marks"]
     found = yield from read(wanted)
     missing: tuple[Op, ...] = tuple(Create(path) for path, there in zip(wanted, found, strict=True) if there is None)
-    yield from change("rollouts", [Step(writes=missing)] if missing else [])
+    creation = [Step(writes=missing)] if missing else []
+    yield from commit("rollouts", creation, on_rejected=unanswered_rejections)
 
 
 Parts = Mapping[int, tuple[Sequence[RolloutMove], bytes]]
@@ -205,9 +207,8 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
     [znode] = yield from read([path])
     version = -1 if znode is None else znode.stat.version
     write = Set(path, data, version)
-    refused = yield from change(
-        "rollouts", [Step(writes=(write,), facts=(RolloutWritten(request.name, stored, version + 1),))]
-    )
+    step = Step(writes=(write,), facts=(RolloutWritten(request.name, stored, version + 1),))
+    refused = yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
     if refused or request.name not in context.rollouts.by_name:
         text = f"rollout {request.name} was not written: upload its plan again"
         raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, text)
@@ -249,10 +250,10 @@ def load(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         except UndecodableZnode as fault:
             yield from quarantine(name, fault)
             continue
-        yield from change("observed", [Step(facts=(RolloutWritten(name, stored, znode.stat.version),))])
+        yield from apply("observed", [Step(facts=(RolloutWritten(name, stored, znode.stat.version),))])
         yield from _hold_after_others(context, name, znode, holder)
         if by_hand is not None and moved is not None:
-            yield from change("observed", [Step(facts=(MovedByHand(name, moved, by_hand.stat.version),))])
+            yield from apply("observed", [Step(facts=(MovedByHand(name, moved, by_hand.stat.version),))])
 
 
 def _hold_after_others(context: ControllerContext, name: str, state: Znode, holder: Znode | None) -> Rounds[None]:
@@ -276,7 +277,9 @@ def remove(name: str) -> Rounds[None]:
     path = paths.rollout(name)
     [znode] = yield from read([path])
     if znode is not None and znode.data:
-        yield from change("rollouts", [Step(writes=(Set(path, b"", znode.stat.version),), facts=(RolloutGone(name),))])
+        step = Step(writes=(Set(path, b"", znode.stat.version),), facts=(RolloutGone(name),))
+        yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
     [below] = yield from descendants([path])
-    yield from change("rollouts", [Step(writes=(Delete(each),)) for each in (*(below or ()), path)])
-    yield from change("rollouts", [Step(facts=(RolloutGone(name),))])
+    deletes = [Step(writes=(Delete(each),)) for each in (*(below or ()), path)]
+    yield from commit("rollouts", deletes, on_rejected=unanswered_rejections)
+    yield from apply("rollouts", [Step(facts=(RolloutGone(name),))])

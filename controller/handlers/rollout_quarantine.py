@@ -10,7 +10,7 @@ from __future__ import annotations
 from controller.handlers import rollout_throttles
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import RolloutUnusable
-from controller.model.rounds import Rounds, Step, change, descendants, read
+from controller.model.rounds import Rounds, Step, apply, descendants, read
 from controller.rollout.states import Phase
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
@@ -25,7 +25,7 @@ log = get_logger(__name__)
 def quarantine(name: str, fault: UndecodableZnode) -> Rounds[None]:
     """Set a rollout aside, with its fault."""
     log.error("a rollout is set aside: a row of it cannot be used", rollout=name, fault=str(fault))
-    yield from change("observed", [Step(facts=(RolloutUnusable(name, str(fault)),))])
+    yield from apply("observed", [Step(facts=(RolloutUnusable(name, str(fault)),))])
 
 
 def refuse_unusable(context: ControllerContext, name: str) -> None:

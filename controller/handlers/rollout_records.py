@@ -10,7 +10,7 @@ from controller.model.facts import Fact
 from controller.model.rollout_facts import MovesMarked, PartsClosed, RolloutGone, RolloutWritten
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, apply, commit, read, unanswered_rejections, until_none_is_left
 from controller.rollout.states import Happening, MoveState
 from transport.log import get_logger
 from transport.store import paths, rollouts
@@ -33,7 +33,7 @@ def write_state(rollout: Rollout, *also: Fact, **fields: object) -> Rounds[None]
         step = Step(
             writes=(Set(path, data, version),), facts=(RolloutWritten(rollout.name, stored, version + 1), *also)
         )
-        refused = yield from change("rollouts", [step])
+        refused = yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
         if not refused or not (yield from _is_there(rollout)):
             return []
         [znode] = yield from read([path])
@@ -63,7 +63,7 @@ def write_marks(rollout: Rollout, changes: Mapping[int, Changes]) -> Rounds[None
 
     def write(pending: list[int]) -> Rounds[list[int]]:
         steps = {first: _marks(rollout, rollout.parts[first], changes[first], versions[first]) for first in pending}
-        refused = yield from change("marks", list(steps.values()))
+        refused = yield from commit("marks", list(steps.values()), on_rejected=unanswered_rejections)
         again = [first for first, step in steps.items() if step in refused]
         if not again or not (yield from _is_there(rollout)):
             return []
@@ -89,5 +89,5 @@ def _is_there(rollout: Rollout) -> Rounds[bool]:
     if None not in found:
         return True
     log.error("a rollout ends, as somebody has removed its znodes", rollout=rollout.name)
-    yield from change("rollouts", [Step(facts=(RolloutGone(rollout.name),))])
+    yield from apply("rollouts", [Step(facts=(RolloutGone(rollout.name),))])
     return False

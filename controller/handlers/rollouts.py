@@ -29,7 +29,7 @@ from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, change, read
+from controller.model.rounds import Rounds, Step, apply, read
 from controller.rollout.judging import Course
 from controller.rollout.states import BACK, Happening, MoveState, Phase
 from transport.log import get_logger
@@ -60,7 +60,7 @@ _ENDS: Final = {Course.OVERRIDDEN: MoveState.OVERRIDDEN, Course.FAILED: MoveStat
 
 def advance(context: ControllerContext, now: float, *, looks: bool = False) -> Rounds[None]:
     """Let the first rollout of the queue go on, as far as one event may take it; look around first if it is time."""
-    yield from change("rollouts", [Step(facts=(RolloutsSettled(),))])
+    yield from apply("rollouts", [Step(facts=(RolloutsSettled(),))])
     if looks:
         yield from _restore_again(context)
     yield from sift(context)
@@ -88,7 +88,7 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
 def _again(rollout: Rollout) -> Rounds[None]:
     """Have the rollout go on in another event, so that this one does not take long."""
     told = MovesChosen(rollout.name, rollout.waits, are_more=True, behind=rollout.behind, asks=rollout.asked)
-    yield from change("rollouts", [Step(facts=(told,))])
+    yield from apply("rollouts", [Step(facts=(told,))])
 
 
 # --- parts of the plan --------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def open_parts(context: ControllerContext, rollout: Rollout, parts: Iterable[Sto
             continue
         version = -1 if marks is None else marks.stat.version
         opened = Part.of(part, moves, found, version, rollout.state.phase)
-        yield from change("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
+        yield from apply("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
         yield from _take_out_moved(context, rollout, opened)
 
 

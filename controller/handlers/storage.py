@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from controller.handlers.leadership import write_choices
 from controller.model import choosing, elections
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, attempt_each, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, commit_each, read, unanswered_rejections, until_none_is_left
 from transport.log import get_logger
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
@@ -42,7 +42,7 @@ def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> 
             for broker, znode, storage in zip(pending, znodes, known, strict=True)
             if storage != broker.storage_id
         }
-        stale, _ = yield from attempt_each("storage", steps)
+        stale = yield from commit_each("storage", steps, on_rejected=unanswered_rejections)
         return [broker for broker in pending if broker.id in stale]
 
     yield from until_none_is_left("storage", [broker for broker in brokers if broker.storage_id is not None], judge)

@@ -35,11 +35,13 @@ from controller.model.rounds import (
     TellLeaderAndIsr,
     TellMetadata,
     TellStopReplica,
-    attempt_each,
-    change,
+    apply,
     children,
+    commit,
+    commit_each,
     existing,
     read,
+    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
@@ -86,7 +88,7 @@ def take_back_assigned(context: ControllerContext) -> Rounds[None]:
         for stray in context.strays
         if stray.broker_id in context.assignment(stray.tp).replicas and context.topic_id(stray.topic) == stray.topic_id
     ]
-    yield from change("strays", [_recall([stray]) for stray in assigned])
+    yield from commit("strays", [_recall([stray]) for stray in assigned], on_rejected=unanswered_rejections)
 
 
 def load(context: ControllerContext) -> Rounds[None]:
@@ -99,7 +101,7 @@ def load_named(context: ControllerContext, names: Iterable[str]) -> Rounds[None]
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
     gone = [StrayGone(stray) for stray in context.strays if stray not in found]
     left = [StrayLeft(stray) for stray in found if stray not in context.strays]
-    yield from change("observed", [Step(facts=(*gone, *left))])
+    yield from apply("observed", [Step(facts=(*gone, *left))])
 
 
 def judge_older(context: ControllerContext) -> Rounds[None]:
@@ -116,7 +118,7 @@ def judge_older(context: ControllerContext) -> Rounds[None]:
         for stray in older:
             is_assigned = stray.broker_id in context.assignment(stray.tp).replicas
             steps[stray] = _drop(stray) if is_assigned or stray.topic in uncertain else _renew(stray)
-        stale, _ = yield from attempt_each("strays", steps)
+        stale = yield from commit_each("strays", steps, on_rejected=unanswered_rejections)
         if stale:
             yield from load(context)
         return [stray for stray in stale if stray in context.strays]
@@ -163,7 +165,7 @@ def pursue(context: ControllerContext, brokers: Collection[int] | None = None) -
     again = tuple(StrayOrdered(stray) for stray in failed)
     stops = TellStopReplica([(stray.broker_id,) for stray in told], [_stop(context, stray) for stray in told])
     orders = _refused_before(context, failed)
-    yield from change("strays", [Step(facts=again, publications=(stops, *orders))] if told else [])
+    yield from apply("strays", [Step(facts=again, publications=(stops, *orders))] if told else [])
 
 
 def _refused_before(context: ControllerContext, failed: Sequence[Stray]) -> list[TellLeaderAndIsr]:
@@ -199,10 +201,11 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
     size = context.config.request_limits.operations
     parts = [tuple(gone[start : start + size]) for start in range(0, len(gone), size)]
-    stale, _ = yield from attempt_each("deleted", {part: _removal(part) for part in parts})
+    removals = {part: _removal(part) for part in parts}
+    stale = yield from commit_each("deleted", removals, on_rejected=unanswered_rejections)
     # A record that is gone already refuses its whole part.
     alone = [stray for part in stale for stray in part]
-    if (yield from change("deleted", [_removal([stray]) for stray in alone])):
+    if (yield from commit("deleted", [_removal([stray]) for stray in alone], on_rejected=unanswered_rejections)):
         yield from load(context)
     yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
@@ -213,7 +216,7 @@ def _start(context: ControllerContext, replicas: Sequence[tuple[TopicPartition, 
     kept = (ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE)  # the others are not begun yet, or their topic is being deleted
     able = [replica for replica in replicas if context.is_served(*replica)]
     steps = [_starting(context, *replica) for replica in able if context.replica_phases.get(replica) in kept]
-    yield from change("start", steps)
+    yield from apply("start", steps)
     if replicas:
         yield from leadership.bring_online(context)
 
@@ -234,7 +237,7 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
         text = "a replica cannot start: its broker could not delete the log of an earlier topic of the same name"
         log.error(text, partition=str(tp), broker=broker_id)
     failed = tuple(StrayFailed(stray) for stray in replicas if stray in context.strays)
-    yield from change("answered", [Step(facts=failed)] if failed else [])
+    yield from apply("answered", [Step(facts=failed)] if failed else [])
     yield from answered(context, replicas)
 
 
@@ -243,7 +246,7 @@ def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
     recalled = context.recalled
     over = {stray.replica: stray for stray in told if stray.replica in recalled} if recalled else {}
     if over:
-        yield from change("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
+        yield from apply("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
         leaderless = [tp for tp, _ in over if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
         yield from leadership.elect_leaders(context, leaderless)
 

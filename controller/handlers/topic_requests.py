@@ -13,7 +13,7 @@ from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
 from controller.model.faults import unknown_topic
 from controller.model.placement import Start, Unplaceable, next_start, place_replicas
-from controller.model.rounds import Rounds, Step, attempt_each, existing, until_none_is_left
+from controller.model.rounds import Rounds, Step, commit_each, existing, until_none_is_left
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.messages import (
     CreatePartitionsRequest,
@@ -61,7 +61,8 @@ def create_topics(
     if not request.validate_only:
         configs = yield from new_topic_writes({each.name: each.configs for each in topics if each.name in creations})
         steps = {name: Step(writes=(configs[name], create)) for name, create in creations.items()}
-        stale, rejected = yield from attempt_each("topics", steps)
+        rejected = list[str]()
+        stale = yield from commit_each("topics", steps, on_rejected=rejected.extend)
         faults.update((name, _exists(name)) for name in stale)
         faults.update((name, _unwritable(name)) for name in rejected)
     return CreateTopicsResponse(tuple(TopicError(topic.name, *faults.get(topic.name, ())) for topic in topics))
@@ -205,7 +206,8 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
                 faults[topic.name] = refusal.code, refusal.message
         if request.validate_only:
             return []
-        stale, rejected = yield from attempt_each("grow", steps)
+        rejected = list[str]()
+        stale = yield from commit_each("grow", steps, on_rejected=rejected.extend)
         faults.update((name, _unwritable(name)) for name in rejected)
         missed = {*stale, *rejected}
         grown = [step for name, step in steps.items() if name not in missed]

@@ -17,11 +17,13 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellMetadata,
-    attempt_each,
-    change,
+    apply,
     children,
+    commit,
+    commit_each,
     existing,
     read_ahead,
+    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
@@ -42,7 +44,7 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     there = set(listed)
     yield from forget(context, [name for name in context.topics if name not in there])
     gone = [name for name in context.closed_topics if name not in there]
-    yield from change("gone", [Step(facts=(TopicGone(name),)) for name in gone])
+    yield from apply("gone", [Step(facts=(TopicGone(name),)) for name in gone])
     new = [name for name in listed if name not in context.topics]
     yield from load_topics(context, new, new_ids)
     yield from read_min_isrs(context, new)
@@ -98,7 +100,7 @@ def refresh_topics(
         }
         steps = {name: step for name, step in taken_over.items() if step is not None}
         yield from forget(context, [name for name in known if name not in found or name in others])
-        stale, _ = yield from attempt_each("topics", steps)
+        stale = yield from commit_each("topics", steps, on_rejected=unanswered_rejections)
         yield from read_min_isrs(context, others)
         left_out = {*stale, *others}
         there.extend(name for name in steps if name not in left_out)
@@ -123,7 +125,7 @@ def _recognise(
         return Step(facts=(TopicWritten(name, evolve(known.znode, partitions=partitions), known.version),))
 
     names = dict.fromkeys(tp.topic for tp in in_doubt if tp.topic in topics)
-    yield from change("observed", [written(name, topics[name]) for name in names])
+    yield from apply("observed", [written(name, topics[name]) for name in names])
 
 
 def _take_over(
@@ -154,7 +156,8 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """
 
     def leave(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        refused = yield from change("gone", [strays.leave_all(context, tp) for tp in pending])
+        left = [strays.leave_all(context, tp) for tp in pending]
+        refused = yield from commit("gone", left, on_rejected=unanswered_rejections)
         if refused:
             yield from strays.load(context)
         return [tp for step in refused for tp in step.subjects]
@@ -165,7 +168,7 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     yield from deletion_markers.remove([name for name in names if name in context.deletions])
     tps = {name: context.partitions([name]) for name in names}
     yield from until_none_is_left("gone", context.partitions(names), leave)
-    yield from change("gone", [_gone(context, *item) for item in tps.items()])
+    yield from apply("gone", [_gone(context, *item) for item in tps.items()])
     yield from reassignment_znodes.settle(context, names)
 
 
@@ -197,9 +200,10 @@ def load_topics(
         }
         steps |= {name: Step(facts=(TopicClosed(name),)) for name in closed}
         yield from read_ahead(paths.partition_states(islice(_partitions(placed), ahead)))
-        stale, rejected = yield from attempt_each("topics", steps)
+        rejected = list[str]()
+        stale = yield from commit_each("topics", steps, on_rejected=rejected.extend)
         # A topic without an id cannot be used, and an ACL keeps us from giving it one.
-        yield from change("topics", [Step(facts=(TopicClosed(name),)) for name in rejected])
+        yield from apply("topics", [Step(facts=(TopicClosed(name),)) for name in rejected])
         return stale
 
     yield from until_none_is_left("topics", names, load)
@@ -251,10 +255,10 @@ def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) 
     yield from strays.take_back_assigned(context)
     replicas = [context.assignment(tp).replicas for tp in tps]
     new = PartitionsMoved(tps, PartitionPhase.NEW), ReplicasMoved(tps, replicas, ReplicaPhase.NEW)
-    yield from change("new", [Step(tuple(tps), facts=new)])
+    yield from apply("new", [Step(tuple(tps), facts=new)])
     yield from leadership.initialise(context, tps)
     yield from leadership.elect_leaders(
         context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
     )
-    yield from change("replicas", [Step(tuple(tps), facts=(ReplicasMoved(tps, replicas, ReplicaPhase.ONLINE),))])
+    yield from apply("replicas", [Step(tuple(tps), facts=(ReplicasMoved(tps, replicas, ReplicaPhase.ONLINE),))])
     yield from reassignment_znodes.identify(context, tps)

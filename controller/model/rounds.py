@@ -3,8 +3,10 @@
 A handler is a generator. It yields a `Read` or `Children` (observe) and is sent the result. It yields a `Change`
 (decide), whose steps its driver commits, applies and publishes, and is sent the steps that were not committed: those
 that depend on something that has changed, and those that the store will never accept. Nothing else touches the context
-between two yields. `read`, `existing`, `children` and `change` add types to these yields. Handlers compose with `yield
-from`, and decide again on refused steps with `until_none_is_left`.
+between two yields. `read`, `existing` and `children` add types to these yields, and so do the two ways to change:
+`apply` is for steps that write nothing, and `commit` for all others. An ACL may close any znode to writes, so whoever
+commits says what follows from a rejected write. Handlers compose with `yield from`, and decide again on refused steps
+with `until_none_is_left`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Final, TypeVar, cast
 from attrs import frozen
 
 from controller.model.facts import Fact
+from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
 from transport.store.protocol import Op, Unlisted, Znode, require_listed
@@ -22,6 +25,8 @@ from transport.store.protocol import Op, Unlisted, Znode, require_listed
 Item = TypeVar("Item")
 Key = TypeVar("Key")
 T = TypeVar("T")
+
+log = get_logger(__name__)
 
 MAX_ATTEMPTS: Final = 100
 """The most consecutive attempts without progress that concurrent changes may cause."""
@@ -195,29 +200,61 @@ def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
     return [None if known is None else known[::-1] for known in found]
 
 
-def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
-    """Commit, apply and publish `steps` as the round `name`; return the stale ones.
+# --- changing ---------------------------------------------------------------------------------------------------
 
-    Steps that can never be committed are set aside: their subjects stay as they are.
+
+def apply(name: str, steps: Sequence[Step]) -> Rounds[None]:
+    """Apply and publish `steps` without writes as the round `name`. The store cannot reject them.
+
+    Raises ValueError if a step has writes: those are for `commit`.
     """
-    return (yield from attempt(name, steps)).refused
+    if any(step.writes for step in steps):
+        raise ValueError(f"round {name} applies writes without a commit")
+    if steps:
+        yield Change(name, steps)
 
 
-def attempt(name: str, steps: Sequence[Step], later: Sequence[Decision] = ()) -> Rounds[ChangeOutcome]:
-    """Commit, apply and publish `steps` as the round `name`; return the steps that were not committed.
+Rejections = Callable[[Sequence[Item]], None]
+"""Takes what was rejected: collects it for the answer, or raises the error that is the answer."""
 
-    For `later` see `Change`.
+
+def commit(
+    name: str, steps: Sequence[Step], *, on_rejected: Rejections[Step], later: Sequence[Decision] = ()
+) -> Rounds[tuple[Step, ...]]:
+    """Commit, apply and publish `steps` as the round `name`; return the stale ones, which are to be decided again.
+
+    `on_rejected` is called with the steps that the store will never accept, if there are any. Their subjects stay as
+    they are, and to repeat them at once is useless. For `later` see `Change`.
     """
     if not (steps or later):
-        return ChangeOutcome()
-    return cast("ChangeOutcome", (yield Change(name, steps, later)))
+        return ()
+    outcome = cast("ChangeOutcome", (yield Change(name, steps, later)))
+    if outcome.rejected:
+        on_rejected(outcome.rejected)
+    return outcome.refused
 
 
-def attempt_each(name: str, steps: Mapping[Key, Step]) -> Rounds[tuple[list[Key], list[Key]]]:
-    """Do the same with a step for each key; return the keys of the stale ones, and of those that are set aside."""
-    outcome = yield from attempt(name, list(steps.values()))
-    stale = [key for key, step in steps.items() if step in outcome.refused]
-    return stale, [key for key, step in steps.items() if step in outcome.rejected]
+def commit_each(name: str, steps: Mapping[Key, Step], *, on_rejected: Rejections[Key]) -> Rounds[list[Key]]:
+    """Do the same with a step for each key; return the keys of the stale ones, and pass on those of the rejected."""
+    keys = {id(step): key for key, step in steps.items()}  # the driver answers with the steps that it was given
+
+    def reject(rejected: Sequence[Step]) -> None:
+        on_rejected([keys[id(step)] for step in rejected])
+
+    stale = yield from commit(name, list(steps.values()), on_rejected=reject)
+    return [keys[id(step)] for step in stale]
+
+
+def logged(consequence: str) -> Rejections[object]:
+    """Return what to do about rejected writes that need no other answer: log their `consequence`.
+
+    The driver has logged which write was rejected, and why.
+    """
+
+    def log_consequence(rejected: Sequence[object]) -> None:
+        log.error("a rejected write has a consequence", consequence=consequence, writes=len(rejected))
+
+    return log_consequence
 
 
 def until_none_is_left(
@@ -241,3 +278,7 @@ def immediately(result: T) -> Rounds[T]:
     """Return a result that needs no round."""
     yield from ()
     return result
+
+
+def unanswered_rejections(rejected: Sequence[object]) -> None:
+    """Leave rejected writes without an answer, for the time being: each place that does is to get one."""

@@ -180,6 +180,11 @@ def states_of(publication: Publication | Single) -> tuple[PartitionState, ...]:
             return ()
 
 
+def none_rejected(rejected: Sequence[object]) -> None:
+    """Fail the test: the store should accept what it commits."""
+    pytest.fail(f"rejected: {rejected}")
+
+
 @define
 class _Observer(Observer):
     seen: Recorder

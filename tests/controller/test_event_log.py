@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from controller.events import BrokerChange, TopicChange
 from controller.model.facts import LeadershipsWritten, PartitionsMoved
-from controller.model.rounds import Step, change
+from controller.model.rounds import Step, apply
 from controller.model.state_machines import PartitionPhase
 from controller.monitoring.state_change_log import StateChangeLog
 from controller.node import dispatch
@@ -145,7 +145,7 @@ async def test_a_refused_transition_shows_both_states_and_the_id(bench: Bench) -
     illegal = Step((TP,), facts=moves)
     with watched(bench) as (events, lines, logs):
         events.started(BrokerChange(), 0)
-        await bench.run(change("wrong", [illegal]))
+        await bench.run(apply("wrong", [illegal]))
         events.finished(BrokerChange(), 0)
     [refusal] = [line for line in logs if line["log_level"] == "error"]
     assert kept(refusal, "before", "to", "event_id") == ("OnlinePartition", "NewPartition", "0-1")
@@ -167,7 +167,7 @@ async def test_nothing_is_formatted_while_no_file_is_named(bench: Bench) -> None
     bench.runner.instrument = events
     state = bench.context.leadership[TP]
     events.started(BrokerChange(), 0)
-    await bench.run(change("any", [Step(facts=(LeadershipsWritten([Unprintable(*TP)], [state]),))]))
+    await bench.run(apply("any", [Step(facts=(LeadershipsWritten([Unprintable(*TP)], [state]),))]))
     events.finished(BrokerChange(), 0)
 
 

@@ -10,11 +10,11 @@ import trio.testing
 from attrs import define, field, frozen
 
 from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipsWritten
-from controller.model.rounds import ChangeOutcome, Decision, Publication, Rounds, Step, TellMetadata, attempt, change
+from controller.model.rounds import Decision, Publication, Rounds, Step, TellMetadata, commit
 from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer
-from tests.controller.conftest import Bench
+from tests.controller.conftest import Bench, none_rejected
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import Fenced
@@ -93,7 +93,7 @@ async def test_a_chunk_is_applied_while_the_next_one_is_committed(
     monkeypatch.setattr(round_runner, "PUBLISHED_TOGETHER", 2 * CHUNK)
     await bench.start(*[(1, 2)] * (3 * CHUNK))
     events = slowed(bench)
-    await bench.run(change("B3", steps(bench, bench.context.partitions())))
+    await bench.run(commit("B3", steps(bench, bench.context.partitions()), on_rejected=none_rejected))
     one_by_one = [
         *("sent 0", "answered 0", "applied 0"),
         *("sent 1", "answered 1", "applied 1", "published"),
@@ -122,7 +122,7 @@ async def test_who_reads_between_two_chunks_sees_all_that_the_store_has(bench: B
             nursery.start_soon(read)
 
     events = slowed(bench, before)
-    await bench.run(change("B3", steps(bench, tps)))
+    await bench.run(commit("B3", steps(bench, tps), on_rejected=none_rejected))
     assert events.seen == [
         *("sent 0", "answered 0"),
         *("sent 1", "applied 0", "answered 1", "applied 1", "read 2"),
@@ -136,7 +136,7 @@ async def test_after_a_conflict_nothing_is_sent_before_the_rest_is_applied(bench
     first, *others = bench.context.partitions()
     events = slowed(bench)
     stale = _step(bench, first, 5)
-    assert await bench.run(change("B3", [stale, *steps(bench, others)])) == (stale,)
+    assert await bench.run(commit("B3", [stale, *steps(bench, others)], on_rejected=none_rejected)) == (stale,)
     # What is left of the first chunk was sent again.
     assert events.seen == [
         "sent 0",
@@ -156,7 +156,7 @@ async def test_chunks_about_the_same_partition_do_not_overlap(bench: Bench) -> N
     await bench.start(*[(1, 2)] * CHUNK)
     tps = bench.context.partitions()
     events = slowed(bench)
-    await bench.run(change("B3", [*steps(bench, tps), _step(bench, tps[-1], 1)]))
+    await bench.run(commit("B3", [*steps(bench, tps), _step(bench, tps[-1], 1)], on_rejected=none_rejected))
     assert events.seen[:4] == ["sent 0", "answered 0", "applied 0", "sent 1"]
 
 
@@ -172,7 +172,7 @@ async def test_a_controller_deposed_between_two_chunks_has_applied_what_was_comm
 
     slowed(bench, depose)
     with pytest.raises(Fenced):
-        await bench.run(change("B3", steps(bench, tps)))
+        await bench.run(commit("B3", steps(bench, tps), on_rejected=none_rejected))
     assert {bench.context.leadership[tp] for tp in tps[:CHUNK]} == {NEW}
     assert {bench.context.leadership[tp] for tp in tps[CHUNK:]} == {before}
 
@@ -182,10 +182,10 @@ async def test_a_fault_while_a_chunk_is_applied_comes_out_as_it_is(bench: Bench)
     events = slowed(bench)
     events.is_faulty = True
     with pytest.raises(ValueError, match="a fault"):
-        await bench.run(change("B3", steps(bench, bench.context.partitions())))
+        await bench.run(commit("B3", steps(bench, bench.context.partitions()), on_rejected=none_rejected))
 
 
-def in_parts(bench: Bench, events: Events, *, stale: Collection[TopicPartition] = ()) -> Rounds[ChangeOutcome]:
+def in_parts(bench: Bench, events: Events, *, stale: Collection[TopicPartition] = ()) -> Rounds[tuple[Step, ...]]:
     """Write all states in one round, of which all but the first chunk is decided later."""
     tps = bench.context.partitions()
 
@@ -197,7 +197,7 @@ def in_parts(bench: Bench, events: Events, *, stale: Collection[TopicPartition] 
         return decide
 
     first, *later = map(deciding, range(0, len(tps), CHUNK))
-    return attempt("B3", first(), later)
+    return commit("B3", first(), on_rejected=none_rejected, later=later)
 
 
 @pytest.mark.requirement("D10")
@@ -208,7 +208,7 @@ async def test_a_part_is_decided_while_the_one_before_is_committed(
     monkeypatch.setattr(round_runner, "OVERLAPS", overlaps)
     await bench.start(*[(1, 2)] * (3 * CHUNK))
     events = slowed(bench)
-    assert await bench.run(in_parts(bench, events)) == ChangeOutcome()
+    assert await bench.run(in_parts(bench, events)) == ()
     overlapping = [
         *("decided 0", "sent 0", "decided 1", "answered 0"),
         *("sent 1", "applied 0", "decided 2", "answered 1"),
@@ -228,8 +228,8 @@ async def test_what_is_refused_of_one_part_does_not_touch_the_next(bench: Bench)
     await bench.start(*[(1, 2)] * (2 * CHUNK))
     first, *others = bench.context.partitions()
     events = slowed(bench)
-    outcome = await bench.run(in_parts(bench, events, stale=[first]))
-    assert [step.subjects for step in outcome.refused] == [(first,)]
+    refused = await bench.run(in_parts(bench, events, stale=[first]))
+    assert [step.subjects for step in refused] == [(first,)]
     assert {tp for tp, state in bench.context.leadership.items() if state == NEW} == set(others)
 
 
@@ -240,8 +240,9 @@ async def test_a_fault_while_a_part_is_decided_comes_out_as_it_is(bench: Bench) 
     def decide() -> list[Step]:
         raise ValueError("a fault")
 
+    first = steps(bench, bench.context.partitions())
     with pytest.raises(ValueError, match="a fault"):
-        await bench.run(attempt("B3", steps(bench, bench.context.partitions()), [decide]))
+        await bench.run(commit("B3", first, on_rejected=none_rejected, later=[decide]))
     assert "published" not in events.seen
 
 
@@ -252,6 +253,6 @@ async def test_parts_without_writes_are_told_in_few_requests(bench: Bench) -> No
     def telling(tp: TopicPartition) -> Decision:
         return lambda: [Step((tp,), publications=(TellMetadata(None, (bench.context.describe(tp),)),))]
 
-    await bench.run(attempt("B3", [], list(map(telling, tps))))
+    await bench.run(commit("B3", [], on_rejected=none_rejected, later=list(map(telling, tps))))
     assert bench.seen.rounds == ["(B3)"]
     assert [state.tp for tell in bench.seen.metadata() for state in tell.partitions] == tps

@@ -14,8 +14,9 @@ from controller.model.rounds import (
     Rounds,
     Step,
     TellMetadata,
-    change,
+    apply,
     children,
+    commit,
     immediately,
     read,
 )
@@ -23,7 +24,7 @@ from controller.model.state_machines import PartitionPhase
 from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer, Observers, PublishedRound
-from tests.controller.conftest import ENDPOINT, TP, Bench
+from tests.controller.conftest import ENDPOINT, TP, Bench, none_rejected
 from tests.kit.told import tell_order
 from transport.metadata import BrokerRegistration, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths
@@ -86,7 +87,7 @@ async def test_a_change_is_committed_then_applied_then_published(bench: Bench) -
     await bench.start((1, 2))
     witness = watched(bench)
     witness.look("before")
-    assert await bench.run(change("B3", [write(TP, NEW, bench.context)])) == ()
+    assert await bench.run(commit("B3", [write(TP, NEW, bench.context)], on_rejected=none_rejected)) == ()
     assert witness.seen == [
         ("before", 0, 0),
         ("committed B3", 9, 9),
@@ -100,7 +101,7 @@ async def test_each_chunk_is_applied_when_it_is_committed_and_a_round_is_publish
     await bench.start(*[(1, 2)] * 501)
     steps = [write(tp, NEW, bench.context) for tp in bench.context.partitions()]
     witness = watched(bench)
-    await bench.run(change("B3", steps))
+    await bench.run(commit("B3", steps, on_rejected=none_rejected))
     assert witness.seen == [
         ("committed B3", 9, 9),
         ("committed B3", 9, 9),
@@ -115,7 +116,8 @@ async def test_a_long_round_is_published_whenever_enough_has_been_committed(
 ) -> None:
     monkeypatch.setattr(round_runner, "PUBLISHED_TOGETHER", 1_000)
     await bench.start(*[(1, 2)] * 1_501)
-    await bench.run(change("B3", [write(tp, NEW, bench.context) for tp in bench.context.partitions()]))
+    steps = [write(tp, NEW, bench.context) for tp in bench.context.partitions()]
+    await bench.run(commit("B3", steps, on_rejected=none_rejected))
     assert bench.seen.rounds == ["B3", "B3", "(B3)", "B3", "B3", "(B3)"]
     assert [len(commit.partitions) for commit in bench.seen.commits] == [500, 500, 500, 1]
     zxids = [commit.zxid for commit in bench.seen.commits]
@@ -134,7 +136,7 @@ async def test_what_a_crash_leaves_unpublished_brokers_hear_of_from_the_next_con
     first, *_, last = tps = bench.context.partitions()
     before = bench.context.leadership[last]
     steps = [write(tp, NEW, bench.context) for tp in tps]
-    await bench.crash(bench.run(change("B3", steps)), after="B3")
+    await bench.crash(bench.run(commit("B3", steps, on_rejected=none_rejected)), after="B3")
     assert bench.seen.published == []
     await bench.fail_over()
     told = [bench.seen.latest_metadata(tp).leader_epoch for tp in (first, last)]
@@ -152,7 +154,7 @@ async def test_a_deposed_controller_writes_applies_and_publishes_nothing(bench: 
     else:
         bench.context.epoch_version = 7
     with pytest.raises(Fenced):
-        await bench.run(change("B3", [write(TP, NEW, bench.context)]))
+        await bench.run(commit("B3", [write(TP, NEW, bench.context)], on_rejected=none_rejected))
     assert await bench.read_state(TP) == before == bench.context.leadership[TP]
     assert bench.seen.published == []
     assert bench.seen.rounds == []
@@ -163,7 +165,7 @@ async def test_a_refused_step_is_neither_applied_nor_published_and_the_others_ar
     await bench.start((1, 2), (1, 2))
     before = bench.context.leadership[TP]
     stale, good = write(TP, NEW, bench.context, version=5), write(SECOND, NEW, bench.context)
-    assert await bench.run(change("B3", [stale, good])) == (stale,)
+    assert await bench.run(commit("B3", [stale, good], on_rejected=none_rejected)) == (stale,)
     assert bench.context.leadership == {TP: before, SECOND: NEW}
     assert {tell.state.partition for tell in bench.seen.leader_and_isr()} == {1}
     assert [state.partition for commit in bench.seen.commits for state in commit.partitions] == [1]
@@ -172,7 +174,7 @@ async def test_a_refused_step_is_neither_applied_nor_published_and_the_others_ar
 async def test_a_change_of_which_all_is_refused_is_no_commit(bench: Bench) -> None:
     await bench.start((1, 2))
     stale = write(TP, NEW, bench.context, version=5)
-    assert await bench.run(change("B3", [stale])) == (stale,)
+    assert await bench.run(commit("B3", [stale], on_rejected=none_rejected)) == (stale,)
     assert bench.seen.rounds == []
 
 
@@ -180,8 +182,8 @@ async def test_a_step_without_writes_is_applied_and_published_without_a_commit(b
     await bench.start((1, 2))
     offline = Step((TP,), facts=(PartitionsMoved([TP], PartitionPhase.OFFLINE),))
     told = Step((TP,), publications=(TellMetadata(None, (), ()),))
-    await bench.run(change("silent", [offline]))
-    await bench.run(change("told", [told]))
+    await bench.run(apply("silent", [offline]))
+    await bench.run(apply("told", [told]))
     assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
     assert bench.seen.rounds == ["(told)"]
 
@@ -191,8 +193,8 @@ async def test_channels_hear_of_a_broker_before_anything_is_published_to_it(benc
     witness = watched(bench)
     broker = BrokerRegistration(9, "h", 1, 77)
     coming = Step(facts=(BrokerRegistered(broker),), publications=(TellMetadata((9,), (), ()),))
-    await bench.run(change("brokers", [coming]))
-    await bench.run(change("brokers", [Step(facts=(BrokerGone(9),))]))
+    await bench.run(apply("brokers", [coming]))
+    await bench.run(apply("brokers", [Step(facts=(BrokerGone(9),))]))
     assert [what for what, _, _ in witness.seen] == ["BrokerRegistered", "publish 1", "published brokers", "BrokerGone"]
 
 
@@ -204,7 +206,7 @@ async def test_a_handler_gets_what_it_reads_and_returns_its_result(bench: Bench)
         found = yield from read([paths.CONTROLLER_EPOCH, "/nowhere"])
         names = yield from children(paths.TOPICS)
         missing = yield from children("/nowhere")
-        refused = yield from change("empty", [])
+        refused = yield from commit("empty", [], on_rejected=none_rejected)
         assert nothing == []
         return found, names, missing, refused
 
@@ -227,19 +229,20 @@ async def test_what_a_handler_raises_comes_out(bench: Bench) -> None:
 @pytest.mark.requirement("A7")
 async def test_a_commit_says_what_changed_and_what_versions_it_left(bench: Bench) -> None:
     await bench.start((1, 2))
-    await bench.run(change("U1", [Step((TP,), writes=(Create("/klamm/any"),)), write(TP, NEW, bench.context)]))
-    [commit] = bench.seen.commits
+    create = Step((TP,), writes=(Create("/klamm/any"),))
+    await bench.run(commit("U1", [create, write(TP, NEW, bench.context)], on_rejected=none_rejected))
+    [seen] = bench.seen.commits
     znode = await bench.znode("/klamm/any")
-    assert (commit.event, commit.round, commit.controller_epoch, commit.zxid) == ("test", "U1", 1, znode.stat.czxid)
-    assert set(commit.partitions) == {bench.context.describe(TP)}
-    assert commit.topic_versions == (("orders", 0),)
+    assert (seen.event, seen.round, seen.controller_epoch, seen.zxid) == ("test", "U1", 1, znode.stat.czxid)
+    assert set(seen.partitions) == {bench.context.describe(TP)}
+    assert seen.topic_versions == (("orders", 0),)
 
 
 async def test_several_observers_see_the_same(bench: Bench) -> None:
     await bench.start((1, 2))
     first, second = Witness(bench.seen.zookeeper, bench.context), Witness(bench.seen.zookeeper, bench.context)
     bench.runner = RoundRunner(bench.store, bench.context, first, Observers((first, second)))
-    await bench.run(change("B3", [write(TP, NEW, bench.context)]))
+    await bench.run(commit("B3", [write(TP, NEW, bench.context)], on_rejected=none_rejected))
     assert [what for what, _, _ in second.seen] == ["committed B3", "published B3"]
     assert [what for what, _, _ in first.seen] == ["committed B3", "publish 2", "published B3"]
     assert bench.context.controller == ENDPOINT

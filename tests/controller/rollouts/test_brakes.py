@@ -6,7 +6,7 @@ import pytest
 
 from controller.events import ReassignmentProgress, RolloutLook, RolloutsDue, RolloutSignalled, RoomSeen
 from controller.model.facts import MinIsrRead
-from controller.model.rounds import Step, change
+from controller.model.rounds import Step, apply
 from controller.node.alarms import ASKED_SECONDS, alarms
 from controller.observation.event_log import EventLog
 from controller.progress.tracker import Moves
@@ -26,7 +26,7 @@ async def test_nothing_begins_until_the_operators_signal_says_yes(operator: Oper
 
 async def test_partitions_under_min_isr_hold_it_up(operator: Operator) -> None:
     tp = TopicPartition("orders", 19)
-    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.run(apply("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
     await operator.bench.alter_isr(tp, 1)
     await operator.start(3)
     assert ((await operator.describe()).why, operator.in_flight()) == ("orders-19 is under min ISR", [])

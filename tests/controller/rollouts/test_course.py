@@ -9,7 +9,7 @@ from controller.config import ControllerConfig
 from controller.events import RolloutLook
 from controller.handlers import rollout_plans
 from controller.model.facts import MinIsrRead
-from controller.model.rounds import Step, change
+from controller.model.rounds import Step, apply
 from controller.rollout.backlog import Backlog
 from tests.controller.rollouts.operator import ORIGIN, TARGET, Operator
 from transport.errors import ApiError
@@ -163,7 +163,7 @@ async def test_a_topic_that_is_deleted_and_created_again_is_another_one(operator
 
 
 async def test_what_lacks_replicas_goes_first_whatever_holds_the_others(operator: Operator) -> None:
-    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.run(apply("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
     await operator.bench.alter_isr(TopicPartition("orders", 7), 1)
     await operator.start(10)
     assert operator.in_flight() == [7]

@@ -8,7 +8,7 @@ import pytest
 
 from controller.events import RolloutLook
 from controller.model.facts import MinIsrRead
-from controller.model.rounds import Step, change
+from controller.model.rounds import Step, apply
 from tests.controller.rollouts.operator import Operator
 from transport.errors import ApiError
 from transport.messages import ChangeRolloutRequest, ChangeRolloutResponse, RolloutOrder
@@ -70,7 +70,7 @@ async def test_it_goes_on_without_the_brokers_that_are_dead_when_the_operator_sa
 
 
 async def test_it_goes_on_under_min_isr_when_the_operator_says_so(operator: Operator) -> None:
-    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.run(apply("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
     await operator.bench.alter_isr(TopicPartition("orders", 19), 1)
     await operator.start(3)
     await operator.order(RolloutOrder.RESUME)

@@ -6,7 +6,7 @@ import pytest
 
 from controller.events import RolloutLook
 from controller.model.facts import MinIsrRead
-from controller.model.rounds import Step, change
+from controller.model.rounds import Step, apply
 from tests.controller.rollouts.operator import ORIGIN, TARGET, Operator, settings
 from transport.errors import ErrorCode
 from transport.messages import RolloutMove, RolloutOrder, StartRolloutRequest, StartRolloutResponse
@@ -121,7 +121,7 @@ async def test_a_later_undo_takes_back_what_an_earlier_one_has_not_quite_cancell
     await operator.upload(RolloutMove("orders", 0, (3, 4)))
     await operator.bench.ask(StartRolloutRequest("monday", "digest", 1), StartRolloutResponse)
     await operator.finish()
-    await operator.bench.run(change("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
+    await operator.bench.run(apply("settings", [Step(facts=(MinIsrRead("orders", 2),))]))
     await operator.order(RolloutOrder.UNDO)
     await operator.bench.alter_isr(tp, 3, 1)
     await operator.bench.kill(2)

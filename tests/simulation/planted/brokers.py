@@ -9,7 +9,7 @@ from tests.simulation.planted.edits import edit
 
 def the_dead_are_announced_after_the_elections(patch: pytest.MonkeyPatch) -> None:
     """Elect new leaders before brokers are told who is alive."""
-    told = 'yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])'
+    told = 'yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])'
     elected = "yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)"
     edit(
         patch,
@@ -40,7 +40,7 @@ def a_dead_follower_is_not_listed_as_offline(patch: pytest.MonkeyPatch) -> None:
 def new_storage_is_recorded_before_the_isrs_shrink(patch: pytest.MonkeyPatch) -> None:
     """Record a broker's new storage first, and remove it from the ISRs afterwards."""
     expelled = "yield from _expel(context, lost)"
-    recorded = 'stale, _ = yield from attempt_each("storage", steps)'
+    recorded = 'stale = yield from commit_each("storage", steps, on_rejected=unanswered_rejections)'
     edit(
         patch,
         "controller.handlers.storage:admit",
