@@ -33,7 +33,7 @@ def refuse_unusable(context: ControllerContext, name: str) -> None:
     fault = context.rollouts.unusable.get(name)
     if fault is not None:
         text = f"rollout {name} is set aside: {fault}: `klamm rollout remove {name}` removes it"
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, text)
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
 def described(name: str, fault: str) -> RolloutDescription:

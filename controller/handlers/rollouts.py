@@ -95,7 +95,7 @@ def _again(rollout: Rollout) -> Rounds[None]:
 
 
 def open_parts(context: ControllerContext, rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
-    """Read parts of the plan and their marks; quarantine a rollout that cannot be carried on without what is damaged."""
+    """Read parts of the plan and their marks; quarantine a rollout that cannot go on without a damaged one."""
     wanted = list(parts)
     where = [(paths.rollout_plan(rollout.name, p.first), paths.rollout_marks(rollout.name, p.first)) for p in wanted]
     znodes = yield from read(path for pair in where for path in pair)

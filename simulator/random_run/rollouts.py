@@ -18,6 +18,7 @@ from simulator.actions.requests import CreateTopic, DeleteTopic, Produce, Reassi
 from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.actions.scene import CONTROLLER, SAME, Action
 from simulator.actions.signals import BreakPage, MendPage, RemoveFile, TouchFile
+from simulator.random_run import rollout_rows
 from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting, Replace
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas, draw_replicas
@@ -39,6 +40,8 @@ _CHANCE_OF_ANOTHER: Final = 0.3
 _CHANCE_OF_A_PAGE: Final = 0.25
 _CHANCE_OF_ADAPTING: Final = 0.3
 _CHANCE_OF_LITTLE_ROOM: Final = 0.25
+
+_CHANCE_OF_DAMAGED_ROWS: Final = 0.35
 
 _MANY: Final = 3
 
@@ -92,6 +95,9 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         # Once the faults are over, it comes to its end.
         happenings.append(Happening(seconds - 0.1, None, drawn.order(RolloutOrder.UNDO)))
     # What follows has a generator of its own, so that all else is as it would be without it.
+    rows = random.Random(f"rows of {drawn.name} at {drawn.at}")
+    if rows.random() < _CHANCE_OF_DAMAGED_ROWS:
+        happenings += rollout_rows.draw(rows, drawn.name, drawn.at, seconds)
     drawn = evolve(drawn, rng=random.Random(f"{drawn.name} at {drawn.at}"))
     if drawn.rng.random() < _CHANCE_OF_LITTLE_ROOM:
         return [happenings[0], *_with_little_room(drawn, start)]

@@ -15,6 +15,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from controller.model import rollout_rows
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange, Partitions, is_controller
 from simulator.safety.rollout_limits import Flying, Planned, RoomKnown, exceeded, short_of_room
@@ -100,16 +101,25 @@ class Rollouts:
             self._took_office = trio.current_time()
         if not op.path.startswith(_BELOW):
             return
+        self._forget_exempt()
         match op.path.removeprefix(_BELOW).split("/"):
             case [name] if isinstance(op, Delete) or (isinstance(op, Create | Set) and not op.data):
                 self._by_hand.pop(name, None)
                 self._started.pop(name, None)
             case [name] if isinstance(op, Create | Set):
                 self._started.setdefault(name, trio.current_time())
+            case [name, *_] if self.partitions.exempt.has_rollout(name):
+                pass
             case [name, "moves", first] if isinstance(op, Create | Set):
                 self._parts[op.path] = name, int(first), rollouts.decode_part(op.path, op.data)
             case [_, "moves", _] if isinstance(op, Delete):
                 self._parts.pop(op.path, None)
+
+    def _forget_exempt(self) -> None:
+        """Judge no move of a rollout whose rows are damaged on purpose."""
+        exempt = self.partitions.exempt
+        for path in [path for path, (name, _, _) in self._parts.items() if exempt.has_rollout(name)]:
+            del self._parts[path]
 
     def _planned(self, durable: Durable) -> Iterator[Planned]:
         for name, first, moves in self._parts.values():
@@ -200,7 +210,7 @@ def _stored(name: str, durable: Durable) -> StoredRollout | None:
     if znode is None or not znode.data:
         return None
     try:
-        return rollouts.decode_state(name, znode.data)
+        return rollout_rows.read_state(name, znode.data)
     except UndecodableZnode:
         return None
 
@@ -229,14 +239,16 @@ def left_behind(durable: Durable, exempt: Exemptions, *, are_rates_by_hand: bool
     known = {name: stored for name, stored in found.items() if stored is not None}
     queue = sorted(known, key=lambda name: known[name].number)
     under_way = [name for name in queue if known[name].phase not in {"done", "aborted", "undone"}]
-    topics = _topics(durable, known)
+    topics = _topics(durable, (name for name in known if not exempt.has_rollout(name)))
     if any(map(exempt.has_topic, topics)):
         return
     if under_way:
-        # One that is paused holds up those behind it.
-        due = list(takewhile(lambda name: not known[name].holds, under_way))
+        # One that is paused, or damaged on purpose and carried out nevertheless, holds up those behind it.
+        due = list(takewhile(lambda name: not known[name].holds and not exempt.has_rollout(name), under_way))
         due = [] if _is_held_up(durable, topics) else due
         yield from (f"rollout {name} is still {known[name].phase}" for name in due)
+        return
+    if exempt.has_rollouts:
         return
     for name in topics:
         znode = durable.tree.read(paths.topic_config(name))

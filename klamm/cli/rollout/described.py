@@ -49,6 +49,7 @@ def report_of(told: RolloutDescription, odd: tuple[Odd, ...] = ()) -> Report:
         odd,
         tuple(_more(told)),
         {"queued_behind": max(told.place, 0), "started_by": told.started_by, "settings": _document(told.settings)},
+        told.fault,
     )
 
 
