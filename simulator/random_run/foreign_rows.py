@@ -159,7 +159,7 @@ _ABOVE: Final = (
 )
 
 ROLLOUT_ROWS: Final[Mapping[str, Row]] = {
-    kind: evolve(row, parents=(*_ABOVE, *(other.path for other in _OF_ROLLOUT.values() if other is not row)))
+    kind: evolve(row, parents=tuple(sorted({*_ABOVE, *(other.path for other in _OF_ROLLOUT.values())} - {row.path})))
     for kind, row in _OF_ROLLOUT.items()
 }
 """The rows of a valid rollout, which begins after all others; the parents of each are all others.
