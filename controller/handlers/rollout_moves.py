@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.handlers import reassignments, rollout_brakes, rollout_throttles
 from controller.handlers.reassignment_requests import refusal
-from controller.handlers.rollout_records import write_marks
+from controller.handlers.rollout_records import confirmed, write_marks
 from controller.model.context import ControllerContext
 from controller.model.faults import outgrown
 from controller.model.rollout_facts import MoveLeftOut, MovesChosen
@@ -49,7 +49,8 @@ def judged(context: ControllerContext, part: Part, number: int) -> Judgement:
     if assignment and not part.is_forth and _is_being_cancelled(move, assignment):
         return Judgement(Course.WAITING)
     is_other = not is_gone and context.topic_id(move.topic) != part.topic_ids[move.topic]
-    return judge(move, assignment if assignment and assignment.replicas else None, is_other_topic=is_other)
+    now = assignment if assignment and assignment.replicas else None
+    return judge(move, now, is_other_topic=is_other, is_deleted=is_gone)
 
 
 def _is_being_cancelled(move: Move, now: OfReplicas) -> bool:
@@ -79,7 +80,7 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
 
 
 def _is_gone(context: ControllerContext, part: Part, number: int) -> bool:
-    return judged(context, part, number).course is Course.FAILED
+    return judged(context, part, number).course in {Course.FAILED, Course.DELETED}
 
 
 def _candidates(context: ControllerContext, rollout: Rollout) -> Places:
@@ -223,7 +224,7 @@ def _begin(context: ControllerContext, rollout: Rollout, chosen: Iterable[Place]
         changes[part.first][number] = state, why
         if state is part.direction.in_flight:
             begun.append((part, number))
-    yield from write_marks(rollout, changes)
+    yield from write_marks(rollout, (yield from confirmed(context, rollout, changes)))
     marked = [(part, number) for part, number in begun if part.state(number) is part.direction.in_flight]
     return (yield from _request(context, rollout, marked))
 
@@ -245,6 +246,8 @@ def _verdict(context: ControllerContext, part: Part, number: int) -> tuple[MoveS
             return MoveState.OVERRIDDEN, said.why
         case Course.FAILED:
             return MoveState.FAILED, said.why
+        case Course.DELETED:
+            return MoveState.DELETED, said.why
 
 
 def _outgrown(context: ControllerContext, move: Move) -> tuple[object, str] | None:

@@ -6,11 +6,21 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from controller.model.context import ControllerContext
 from controller.model.facts import Fact
 from controller.model.rollout_facts import MovesMarked, PartsClosed, RolloutGone, RolloutWritten
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, apply, commit, read, unanswered_rejections, until_none_is_left
+from controller.model.rounds import (
+    Rounds,
+    Step,
+    apply,
+    commit,
+    existing,
+    read,
+    unanswered_rejections,
+    until_none_is_left,
+)
 from controller.rollout.states import Happening, MoveState
 from transport.log import get_logger
 from transport.store import paths, rollouts
@@ -73,6 +83,33 @@ def write_marks(rollout: Rollout, changes: Mapping[int, Changes]) -> Rounds[None
         return again
 
     yield from until_none_is_left("marks", list(versions), write)
+
+
+def confirmed(
+    context: ControllerContext, rollout: Rollout, changes: Mapping[int, Changes]
+) -> Rounds[dict[int, Changes]]:
+    """Return the new states of moves, without those of topics that may only seem to be deleted.
+
+    The context has no topic with a znode that cannot be read, or was created a moment ago. Its moves wait.
+    """
+    deleted = {
+        rollout.parts[first].moves[number].topic
+        for first, found in changes.items()
+        for number, (state, _) in found.items()
+        if state is MoveState.DELETED
+    }
+    there = yield from existing(paths.topic, sorted(deleted.difference(context.deletions)))
+    if not there:
+        return dict(changes)
+    sound: dict[int, Changes] = {}
+    for first, found in changes.items():
+        moves = rollout.parts[first].moves
+        sound[first] = {
+            number: change
+            for number, change in found.items()
+            if change[0] is not MoveState.DELETED or moves[number].topic not in there
+        }
+    return sound
 
 
 def _marks(rollout: Rollout, part: Part, changes: Changes, version: int) -> Step:

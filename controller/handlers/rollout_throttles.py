@@ -46,7 +46,8 @@ def begin(context: ControllerContext, moves: Collection[Move], rate: int) -> Rou
 def lift(context: ControllerContext, over: Iterable[TopicPartition]) -> Rounds[None]:
     """Lift the throttle of moves that are over."""
     ended = frozenset(over)
-    names = {tp.topic for tp in ended} & set(context.topics)
+    # The settings of a topic that is being deleted go with it.
+    names = {tp.topic for tp in ended} & set(context.topics) - set(context.deletions)
     own = yield from _own(throttle_settings.topics_named(names))
     yield from _alter(context, [throttle_settings.unnamed(resource, found, ended) for resource, found in own.items()])
 

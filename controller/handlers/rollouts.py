@@ -23,14 +23,14 @@ from controller.handlers import leader_elections, rollout_brakes, rollout_thrott
 from controller.handlers.rollout_moves import able, begin_next, cancel, cancel_dead, judged, leave_out_dead
 from controller.handlers.rollout_overrides import BY_HAND, sift
 from controller.handlers.rollout_quarantine import quarantine
-from controller.handlers.rollout_records import happen, write_marks, write_state
+from controller.handlers.rollout_records import confirmed, happen, write_marks, write_state
 from controller.model import rollout_rows
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
 from controller.model.rollout_parts import Part
 from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, apply, read
-from controller.rollout.judging import Course
+from controller.rollout.judging import TOPIC_DELETED, Course
 from controller.rollout.states import BACK, Happening, MoveState, Phase
 from transport.log import get_logger
 from transport.messages import ElectionType
@@ -55,7 +55,13 @@ OPENED_AT_ONCE: Final = 1
 Outcomes = Mapping[int, Mapping[int, tuple[MoveState, str]]]
 """The new states of moves, by part and number."""
 
-_ENDS: Final = {Course.OVERRIDDEN: MoveState.OVERRIDDEN, Course.FAILED: MoveState.FAILED}
+_ENDS: Final = {
+    Course.OVERRIDDEN: MoveState.OVERRIDDEN,
+    Course.FAILED: MoveState.FAILED,
+    Course.DELETED: MoveState.DELETED,
+}
+_GONE: Final = frozenset({Course.FAILED, Course.DELETED})
+"""The courses of a partition without an assignment."""
 
 
 def advance(context: ControllerContext, now: float, *, looks: bool = False) -> Rounds[None]:
@@ -77,6 +83,8 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
     if rollout.direction is BACK and not rollout.state.is_paused:
         yield from cancel_dead(context, rollout)
     yield from settle(context, rollout)
+    if looks:
+        yield from _settle_deleted(context, rollout)
     if rollout.name not in context.rollouts.by_name:
         return
     if rollout.state.phase in {Phase.ABORTING, Phase.ABORTING_TO_UNDO}:
@@ -174,15 +182,26 @@ def settle(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
             changes[part.first][number] = outcome
     if not changes:
         return
-    yield from _lift(context, rollout, changes)
-    yield from _elect(context, rollout, changes)
-    yield from write_marks(rollout, changes)
+    ended = yield from confirmed(context, rollout, changes)
+    yield from _lift(context, rollout, ended)
+    yield from _elect(context, rollout, ended)
+    yield from write_marks(rollout, ended)
+
+
+def _settle_deleted(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Mark the moves that wait, and whose topics are gone; also while the rollout is paused."""
+    changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part in rollout.parts.values():
+        gone = [name for name in part.topic_ids if name not in context.topics or name in context.deletions]
+        for number in part.waiting_of(gone) if gone else ():
+            changes[part.first][number] = MoveState.DELETED, TOPIC_DELETED
+    yield from write_marks(rollout, (yield from confirmed(context, rollout, changes)))
 
 
 def outcome_of(context: ControllerContext, part: Part, number: int) -> tuple[MoveState, str] | None:
     """Return what became of a move in flight, None if it still is."""
     move, said = part.moves[number], judged(context, part, number)
-    if said.course is not Course.FAILED and context.assignment(move.tp).target_replicas == move.before:
+    if said.course not in _GONE and context.assignment(move.tp).target_replicas == move.before:
         return part.direction.pending, ""  # it has not begun, or was cancelled and moves back
     match said.course:
         case Course.IN_FLIGHT:

@@ -15,7 +15,7 @@ from typing import Final
 
 from controller.model.faults import replicas_fault
 from controller.model.rollout_parts import CODES
-from controller.rollout.states import HeldBy, Phase
+from controller.rollout.states import HeldBy, MoveState, Phase
 from transport.messages import UNKNOWN, UNLIMITED, RolloutMove, RolloutSettings
 from transport.metadata import MAX_NUMBER, MAX_TEXT, TopicPartition, is_topic_id, is_topic_name
 from transport.store import paths, rollouts
@@ -143,6 +143,8 @@ def _parts_fault(parts: Sequence[StoredPart]) -> str | None:
             return f"a part has numbers out of bounds: {shown(part)}"
         if not part.tally.keys() <= _MOVE_STATES or sum(part.tally.values()) > part.moves:
             return f"part {part.first} has {part.moves} moves, whose states cannot be {shown(part.tally)}"
+        if not 0 <= part.deleted <= part.tally.get(MoveState.FAILED.value, 0):
+            return f"part {part.first} cannot have {shown(part.deleted)} moves of deleted topics"
     for one, following in pairwise(parts):
         if following.first < one.first + one.moves:
             return f"parts {one.first} and {following.first} overlap, or are not in order"

@@ -30,7 +30,7 @@ from controller.model.rollout_facts import (
     Upload,
     UploadGrown,
 )
-from controller.model.rollout_parts import CODES, Part, direction_of, is_of_use, to_undo
+from controller.model.rollout_parts import STATES, Part, direction_of, is_of_use, states_of, to_undo
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.moves import Move
 from controller.rollout.room import Disk
@@ -39,7 +39,7 @@ from controller.rollout.waiting import Wait
 from transport.metadata import TopicPartition
 from transport.store.rollouts import StoredPart, StoredRollout
 
-_NOT_COPIED: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED})
+_NOT_COPIED: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED})
 _IN_FLIGHT: Final = frozenset({MoveState.IN_FLIGHT, MoveState.GOING_BACK})
 
 
@@ -165,9 +165,9 @@ class Rollout:
             if part.first in self.parts:
                 found.update(self.parts[part.first].tally)
             else:
-                found.update({MoveState(state): count for state, count in part.tally.items()})
+                found.update(states_of(part))
         found[MoveState.PENDING] += self.stored.moves - sum(found.values())
-        return {state: found[state] for state in CODES if found[state]}
+        return {state: found[state] for state in STATES if found[state]}
 
     @property
     def left(self) -> int:
@@ -251,7 +251,10 @@ class Rollouts:
 
     def stir_topic(self, name: str) -> None:
         """Note that a topic is gone, or about to go."""
-        self.is_stirred = self.is_stirred or any(tp.topic == name for tp in self.flying)
+        for rollout in self.by_name.values():
+            if any(name in part.topic_ids for part in rollout.parts.values()):
+                # Its moves that wait are looked at as well.
+                rollout.is_look_due = self.is_stirred = True
 
     def open_moves(self, tps: Collection[TopicPartition]) -> Iterator[tuple[Rollout, Part, int]]:
         """Yield the moves of partitions that wait or are in flight, or may still be taken back, in open parts."""

@@ -16,6 +16,7 @@ import trio
 from attrs import define, field
 
 from controller.model import rollout_rows
+from controller.rollout.judging import TOPIC_DELETED
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange, Partitions, is_controller
 from simulator.safety.rollout_limits import Flying, Planned, RoomKnown, exceeded, short_of_room
@@ -86,6 +87,8 @@ class Rollouts:
             return
         if not self._parts:
             return
+        for op in ops:
+            yield from self._called_deleted(op, durable)
         turned = [change for change in changes if _is_turned(change)]
         planned = list(self._planned(durable)) if turned else []
         for change in turned:
@@ -114,6 +117,19 @@ class Rollouts:
                 self._parts[op.path] = name, int(first), rollouts.decode_part(op.path, op.data)
             case [_, "moves", _] if isinstance(op, Delete):
                 self._parts.pop(op.path, None)
+
+    def _called_deleted(self, op: Op, durable: Durable) -> Iterator[str]:
+        """Yield the moves that marks call deleted although their topic is there and is not about to go."""
+        match op.path.removeprefix(_BELOW).split("/"):
+            case [name, "marks", first] if isinstance(op, Create | Set):
+                _, _, moves = self._parts.get(paths.rollout_plan(name, int(first)), (name, 0, []))
+                why = rollouts.decode_marks(op.path, op.data).why
+                deleted = [move for number, move in enumerate(moves) if why.get(number) == TOPIC_DELETED]
+                for move in deleted:
+                    topic = durable.topic(move.topic)
+                    is_there = topic is not None and topic.topic_id == move.topic_id
+                    if is_there and not self.partitions.is_exempt(move.topic):
+                        yield f"rollout {name} calls the move of {move.tp} deleted, though its topic is there"
 
     def _forget_exempt(self) -> None:
         """Judge no move of a rollout whose rows are damaged on purpose."""

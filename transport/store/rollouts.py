@@ -35,6 +35,7 @@ class StoredPart(msgspec.Struct, frozen=True):
 
     A part is opened before the first of its moves begins, and closed when none is left. Until it is opened, and once it
     is closed, `tally` has the number of moves in each state that is not pending, and `left` the bytes that remain.
+    `deleted` of those that count as failed there are moves of topics that were deleted.
     """
 
     first: int
@@ -44,6 +45,7 @@ class StoredPart(msgspec.Struct, frozen=True):
     opened: bool = False
     closed: bool = False
     tally: dict[str, int] = {}
+    deleted: int = 0
 
 
 class StoredRollout(msgspec.Struct, frozen=True):

@@ -67,7 +67,7 @@ def _row(rollout: RolloutDescription) -> RolloutRow:
         in_flight=counts.get(MoveState.IN_FLIGHT, 0) + counts.get(MoveState.GOING_BACK, 0),
         problems={
             state.value: counts[state]
-            for state in (MoveState.FAILED, MoveState.OVERRIDDEN, MoveState.SKIPPED)
+            for state in (MoveState.FAILED, MoveState.DELETED, MoveState.OVERRIDDEN, MoveState.SKIPPED)
             if state in counts
         },
         bytes_left=rollout.bytes_left if rollout.bytes else None,

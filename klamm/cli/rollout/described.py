@@ -17,7 +17,7 @@ from transport.host import Host
 from transport.messages import UNKNOWN, UNTHROTTLED, RolloutDescription, RolloutSettings
 from transport.wire import UnsupportedApi
 
-_ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED})
+_ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED})
 _CARRIED_BY: Final = "the controller"
 
 

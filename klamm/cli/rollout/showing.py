@@ -16,7 +16,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from controller.rollout.forecast import TimeLeft
+from controller.rollout.states import FORTH
 from klamm.cli.progress import is_animated
+from klamm.cli.rollout.history import History
+from klamm.cli.rollout.work import Work
 from klamm.cli.units import duration, rate, size
 
 SECONDS: Final = 10.0
@@ -76,6 +80,22 @@ class Progress:
             "waits": dict(self.waits),
             "brake": self.brake,
         }
+
+
+def progress_of(history: History, total: int, work: Work, time_left: TimeLeft, brake: str) -> Progress:
+    """Return the progress of a rollout; `total` are the moves of its plan, `brake` says what holds it up."""
+    return Progress(
+        str(history.state),
+        history.counts(total)[work.direction.ended],
+        total if work.direction is FORTH else len(work.moves),
+        len(work.in_flight),
+        work.left,
+        time_left.rate,
+        time_left.seconds,
+        time_left.error,
+        Counter(map(str, work.waits.values())),
+        brake,
+    )
 
 
 @define

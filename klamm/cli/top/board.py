@@ -252,8 +252,8 @@ _ROLLOUTS: Final = (
     Column("time left", to_right=True, spare=2),
     Column("carried out by", spare=8, least=_WORDS),
 )
-_OVER: Final = (MoveState.DONE, MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.BACK)
-_ODD: Final = (MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED)
+_ODD: Final = (MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED)
+_OVER: Final = (MoveState.DONE, *_ODD, MoveState.BACK)
 _NONE_GIVEN: Final = "no rollout: one that runs outside the controller is shown if its plan is named: klamm top PLAN"
 
 

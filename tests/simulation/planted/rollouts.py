@@ -103,6 +103,16 @@ def a_row_of_a_rollout_is_not_judged(patch: pytest.MonkeyPatch) -> None:
     edit(patch, "controller.model.rollout_rows:read_marks", ("!= part.moves", "< 0"), (">= len(CODES)", "> 255"))
 
 
+def moves_of_a_deleted_topic_wait_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """Mark no move of a topic that was deleted, so that its rollout never ends."""
+    edit(
+        patch,
+        "controller.handlers.rollout_records:confirmed",
+        ("if not there:", "if not deleted:"),
+        ("or moves[number].topic not in there", ""),
+    )
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
@@ -115,4 +125,5 @@ BUGS = (
     nobody_waits_for_room,
     a_rate_of_a_rollout_is_left,
     a_row_of_a_rollout_is_not_judged,
+    moves_of_a_deleted_topic_wait_for_ever,
 )
