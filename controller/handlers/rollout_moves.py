@@ -24,7 +24,7 @@ from controller.rollout.states import FORTH, MoveState
 from controller.rollout.waiting import Reason, Wait
 from transport.log import get_logger
 from transport.messages import UNLIMITED, RolloutSettings
-from transport.metadata import NO_LEADER, OfReplicas, TopicPartition
+from transport.metadata import NEVER_LED, NO_LEADER, OfReplicas, TopicPartition
 
 log = get_logger(__name__)
 
@@ -84,9 +84,10 @@ def _is_gone(context: ControllerContext, part: Part, number: int) -> bool:
 
 
 def _candidates(context: ControllerContext, rollout: Rollout) -> Places:
-    limits, into = limits_of(rollout.stored.settings), _into(rollout)
-    flying = [part.moves[number] for part, number in rollout.flying]
-    is_stuck = passed_over(flying, limits, partial(_leader, context), lambda broker: broker not in context.brokers)
+    limits, flying = limits_of(rollout.stored.settings), _in_flight(context, rollout)
+    into = Counter(broker for each in flying for broker in each.receivers)
+    counted = (each.move for each in flying if each.receivers)
+    is_stuck = passed_over(counted, limits, partial(_leader, context), lambda broker: broker not in context.brokers)
 
     def is_open(broker: int) -> bool:
         return into[broker] < limits.into and (broker < 0 or broker in context.brokers)
@@ -134,15 +135,20 @@ def _asks(
     return frozenset(broker for move in waiting for broker in move.adding) & context.brokers.keys()
 
 
-def _into(rollout: Rollout) -> Counter[int]:
-    return Counter(broker for part, number in rollout.flying for broker in part.moves[number].adding)
+def _in_flight(context: ControllerContext, rollout: Rollout) -> list[InFlight]:
+    return [_flight(context, part.moves[number]) for part, number in rollout.flying]
+
+
+def _flight(context: ControllerContext, move: Move) -> InFlight:
+    isr = context.leadership.get(move.tp, NEVER_LED).isr
+    return InFlight.of(move, context.brokers.__contains__, isr, is_stalled=False)
 
 
 def _choose(context: ControllerContext, rollout: Rollout, places: Places) -> Choice:
-    ours = [part.moves[number] for part, number in rollout.flying]
+    ours = _in_flight(context, rollout)
     # Moves that administrators have asked for go first: the limits leave only the rest to the rollout.
-    others = [_move_of(context, tp) for tp in context.reassigning if tp not in context.rollouts.flying]
-    flying = [InFlight(move, _is_stuck(context, move)) for move in (*ours, *others)]
+    foreign = [_move_of(context, tp) for tp in context.reassigning if tp not in context.rollouts.flying]
+    flying = [*ours, *(_flight(context, move) for move in foreign)]
     standing = _standing(context, rollout, [*places, *(each.move for each in flying)])
     return choose(places, flying, limits_of(rollout.stored.settings), standing)
 
@@ -156,10 +162,6 @@ def limits_of(settings: RolloutSettings) -> Limits:
 def _move_of(context: ControllerContext, tp: TopicPartition) -> Move:
     assignment = context.assignment(tp)
     return Move(*tp, assignment.origin_replicas, assignment.target_replicas)
-
-
-def _is_stuck(context: ControllerContext, move: Move) -> bool:
-    return any(broker not in context.brokers for broker in move.adding)
 
 
 def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Move]) -> Standing:
@@ -200,10 +202,11 @@ def _waiting(context: ControllerContext, rollout: Rollout) -> Iterator[Place]:
 def able(context: ControllerContext, rollout: Rollout) -> Iterator[int]:
     """Yield the numbers of moves that wait and may begin, at the latest once those in flight have ended that can."""
     limits, leader, brokers = limits_of(rollout.stored.settings), partial(_leader, context), context.brokers
-    flying = [part.moves[number] for part, number in rollout.flying]
-    stalled = list(filter(passed_over((), limits, leader, lambda broker: broker not in brokers), flying))
-    is_stuck = passed_over(stalled, limits, leader, lambda broker: broker not in brokers)
-    into = Counter(broker for move in stalled for broker in move.adding)
+    flying = _in_flight(context, rollout)
+    has_no_way = passed_over((), limits, leader, lambda broker: broker not in brokers)
+    stalled = [each for each in flying if has_no_way(each.move) and each.receivers]
+    is_stuck = passed_over((each.move for each in stalled), limits, leader, lambda broker: broker not in brokers)
+    into = Counter(broker for each in stalled for broker in each.receivers)
 
     def is_open(broker: int) -> bool:
         return broker < 0 or (broker in brokers and into[broker] < limits.into)

@@ -6,6 +6,8 @@
    small moves that fit between do not keep it waiting for ever.
 3. It keeps no turn if what it waits for is held by a move that makes no progress, as the others would wait as long.
 4. A move that is larger than the limit of bytes begins when no other bytes are in flight.
+5. A move in flight to a replica set with a dead broker ends once that is back, whether it adds the broker or keeps it.
+   It does not use up the limit of moves, or of leaders; what it still copies to live brokers counts at these.
 """
 
 from __future__ import annotations
@@ -87,10 +89,28 @@ class InFlight:
     is_stalled: bool = False
     """Whether it makes no progress."""
 
+    awaits: int | None = None
+    """The dead broker of its target that it waits for."""
+
+    copying: tuple[int, ...] = ()
+    """The live brokers among its new ones that are not in the ISR yet; of interest only if it awaits a dead one."""
+
+    @classmethod
+    def of(cls, move: Move, is_alive: Callable[[int], bool], isr: Collection[int], *, is_stalled: bool) -> InFlight:
+        """Return a move in flight, as brokers and the ISR of its partition are."""
+        dead = next((broker for broker in move.after if broker not in isr and not is_alive(broker)), None)
+        copying = tuple(broker for broker in move.adding if broker not in isr and is_alive(broker))
+        return cls(move, is_stalled or dead is not None, dead, copying)
+
+    @property
+    def receivers(self) -> tuple[int, ...]:
+        """The brokers at which it counts as a replica that they receive."""
+        return self.move.adding if self.awaits is None else self.copying
+
 
 @frozen
 class Choice:
-    """The moves that begin, and what each other candidate waits for."""
+    """The moves that begin, and what each other candidate waits for, and each move in flight to a dead broker."""
 
     begin: tuple[Move, ...]
     waits: Mapping[TopicPartition, Wait]
@@ -101,10 +121,14 @@ def choose(candidates: Iterable[Move], in_flight: Collection[InFlight], limits: 
     load = _Load(limits, standing, Room(standing.disks, standing.to))
     for move in standing.taken:
         load.room.begin(move)
-    for each in in_flight:
-        load.add(each.move)
     begin: list[Move] = []
     waits: dict[TopicPartition, Wait] = {}
+    for each in in_flight:
+        if each.awaits is None:
+            load.add(each.move)
+        else:
+            load.add_waiting(each)
+            waits[each.move.tp] = Wait(Reason.DEAD_IN_FLIGHT, each.awaits)
     is_turn_kept = False
     for move in sorted(candidates, key=lambda move: move.tp not in standing.urgent):
         wait = load.obstacle(move)
@@ -191,6 +215,14 @@ class _Load:
         self._count_brokers(move)
         self._in_all += 1
         self._bytes += move.bytes
+
+    def add_waiting(self, each: InFlight) -> None:
+        """Count what a move still copies that cannot end before a dead broker is back."""
+        for broker in each.copying:
+            self._into[broker] += 1
+        if each.copying:
+            self._out_of[self.standing.leader(each.move)] += 1
+            self._bytes += each.move.bytes
 
     def keep_turn(self, move: Move, wait: Wait) -> None:
         """Count what a move needs that waits, so that those after it leave it free."""

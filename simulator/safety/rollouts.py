@@ -50,6 +50,9 @@ class Rollouts:
     room_known: Callable[[str, str], RoomKnown] | None = None
     """Returns the room on disks that the controller on a host knows of for a rollout; None if that is not judged."""
 
+    brokers_known: Callable[[str], Collection[int]] | None = None
+    """Returns the brokers that are alive, as the controller on a host knows; None if all count as alive."""
+
     are_rates_by_hand: bool = False
     """Whether somebody else has written the rates to which throttles of brokers are restored."""
 
@@ -183,7 +186,10 @@ class Rollouts:
         if (change.tp, change.after.topic_id) in self._by_hand[one.rollout]:
             yield f"{begins}, though an administrator has moved it since that began"
         flying = [self._flying(each) for each in planned if each.rollout == one.rollout and self._is_flying(each)]
-        for text in exceeded(self._flying(one), flying, stored.settings):
+        # Moves in flight that wait for a dead broker use up no limit.
+        known = None if self.brokers_known is None else frozenset(self.brokers_known(host))
+        counted = [each for each in flying if each.move is one or known is None or known.issuperset(each.move.target)]
+        for text in exceeded(self._flying(one), counted, stored.settings):
             yield f"rollout {one.rollout} {text}"
         if self.room_known is None or stored.settings.ignore_room:
             return

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from controller.rollout.forecast import TimeLeft
 from controller.rollout.states import FORTH
+from controller.rollout.waiting import Reason
 from klamm.cli.progress import is_animated
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.work import Work
@@ -43,6 +44,8 @@ class Progress:
     error: float | None = None
     waits: Mapping[str, int] = field(factory=dict)
     brake: str = ""
+    stuck: int = 0
+    """The moves in flight that wait for dead brokers."""
 
     @property
     def line(self) -> str:
@@ -64,8 +67,8 @@ class Progress:
 
     @property
     def standstill(self) -> Iterator[str]:
-        """The same if nothing is in flight, although nothing holds the rollout up."""
-        return self.waiting if not self.in_flight and not self.brake else iter(())
+        """The same if nothing in flight can end, although nothing holds the rollout up."""
+        return self.waiting if self.in_flight <= self.stuck and not self.brake else iter(())
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -95,6 +98,7 @@ def progress_of(history: History, total: int, work: Work, time_left: TimeLeft, b
         time_left.error,
         Counter(map(str, work.waits.values())),
         brake,
+        sum(wait.reason is Reason.DEAD_IN_FLIGHT for wait in work.waits.values()),
     )
 
 
