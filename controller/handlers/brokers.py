@@ -12,10 +12,10 @@ from controller.handlers import deletion, kafka_brokers, leadership, reassignmen
 from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_deletions, describe_led
-from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, apply, children, read
-from controller.model.state_machines import ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.kafka.registration import decode_registration, is_controllers
 from transport.log import get_logger
 from transport.messages import PartitionState
@@ -33,13 +33,19 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
-    empty = yield from storage.admit(context, [*new, *bounced])
+    if context.closed.brokers:
+        # A state that was closed to us may be open by now, and list one of them.
+        yield from leadership.initialise(context, context.in_phase(PartitionPhase.NEW))
+    admission = yield from storage.admit(context, [*new, *bounced])
+    empty, kept_out = admission.lost, admission.kept_out
+    yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.closed.brokers else [])
+    new = [broker for broker in new if broker.id not in kept_out]
     # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
     # outside an ISR before it has started.
     yield from brokers_started(context, new, empty, only_cleanly=bool(bounced))
     # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
     yield from brokers_failed(context, [broker.id for broker in bounced], only_cleanly=True)
-    yield from brokers_started(context, bounced, empty)
+    yield from brokers_started(context, [broker for broker in bounced if broker.id not in kept_out], empty)
     if bounced:
         # The unclean elections that remained may have been all that moves waited for.
         yield from reassignments.finish_ready(context, context.partitions_on(b.id for b in (*new, *bounced)))

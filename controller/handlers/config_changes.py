@@ -26,8 +26,8 @@ from controller.model.rounds import (
     commit,
     commit_each,
     existing,
+    logged,
     read,
-    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase
@@ -141,7 +141,9 @@ def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
     if not (yield from _expired(notifications[:1], now_ms)):
         return
     expired = yield from _expired(notifications, now_ms)
-    yield from commit("purge", [Step(writes=(Delete(path),)) for path in expired], on_rejected=unanswered_rejections)
+    deletes = [Step(writes=(Delete(path),)) for path in expired]
+    stay = logged("old notifications of settings stay: they are tried again with the next change of settings")
+    yield from commit("purge", deletes, on_rejected=stay)
 
 
 def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
+from controller.model.facts import MarkersKept
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, children, commit, commit_each, existing, unanswered_rejections
+from controller.model.rounds import Rounds, Step, apply, children, commit_each, existing
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
 from transport.store import paths
-from transport.store.protocol import Create, Delete
+from transport.store.protocol import FORBIDDEN, Create, Delete
 
 log = get_logger(__name__)
 
@@ -41,40 +42,60 @@ def _refusal(context: ControllerContext, name: str) -> TopicError | None:
 def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     """Return the known topics that are marked, and watch for more.
 
-    Markers of topics that do not exist or are newer are removed, and all markers if deletion is disabled.
+    Markers of topics that do not exist or are newer are removed, and all markers if deletion is disabled. A marker that
+    an ACL keeps from being removed deletes no later topic of its name.
     """
     names = yield from children(paths.DELETE_TOPICS, watch=True)
     if not context.config.delete_topic_enable:
         for name in names:
             log.warning("a topic is not deleted: delete.topic.enable is false", topic=name)
-        yield from remove(names)
+        yield from _keep(context, (yield from remove(names)))
         return []
     unknown = [name for name in names if name not in context.topics]
     there = yield from existing(paths.topic, unknown)
     for name in there:
         log.warning("a topic is not deleted yet: it was just created, or its znode must be repaired first", topic=name)
-    earlier = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
+    earlier, unclear = yield from _of_earlier_topics(context, [name for name in names if name in context.topics])
+    for name in unclear:
+        log.warning("a topic is not deleted yet: an ACL hides whether its marker is older", topic=name)
     for name in earlier:
         log.warning("a topic is not deleted: its marker is older, and was that of an earlier topic", topic=name)
-    yield from remove([*(name for name in unknown if name not in there), *earlier])
-    return [name for name in names if name in context.topics and name not in earlier]
+    kept = yield from remove([*(name for name in unknown if name not in there), *earlier])
+    yield from _keep(context, [*kept, *unclear])
+    return [name for name in names if name in context.topics and name not in {*earlier, *unclear}]
 
 
-def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Return the topics that were created after their marker.
+def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], list[str]]]:
+    """Return the topics that were created after their marker, and those of which an ACL hides it.
 
-    Kafka's controller deletes a topic before its marker, and may lose its office in between.
+    Kafka's controller deletes a topic before its marker, and may lose its office in between. A marker that an ACL keeps
+    us from removing outlives its topic as well.
     """
-    if not context.config.kafka or not names:
-        return []
-    markers = yield from existing(paths.delete_topic, names)
-    topics = yield from existing(paths.topic, names)
+    new = [name for name in names if name not in context.deletions]
+    if not new:
+        return [], []
+    markers = yield from existing(paths.delete_topic, new)
+    topics = yield from existing(paths.topic, new)
     both = [name for name in markers if name in topics]
-    return [name for name in both if markers[name].stat.czxid < topics[name].stat.czxid]
+    unclear = [name for name in both if markers[name] == FORBIDDEN]
+    ages = {name: (markers[name].stat.czxid, topics[name].stat.czxid) for name in both if name not in unclear}
+    # A topic that is closed, and known from before, has no age.
+    return [name for name, (marker, topic) in ages.items() if marker < topic], unclear
 
 
-def remove(names: Sequence[str]) -> Rounds[None]:
-    """Remove the markers of topics; missing ones are ignored."""
+def _keep(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+    """Remember the markers that stay, to try them again: nothing else happens when their ACL changes."""
+    kept = frozenset(names)
+    yield from apply("mark", [Step(facts=(MarkersKept(kept),))] if kept != context.closed.markers else [])
+
+
+def remove(names: Sequence[str]) -> Rounds[list[str]]:
+    """Remove the markers of topics; missing ones are ignored. Return those that an ACL keeps."""
     there = yield from existing(paths.delete_topic, names)
-    deletes = [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there]
-    yield from commit("mark", deletes, on_rejected=unanswered_rejections)
+    deletes = {name: Step(writes=(Delete(paths.delete_topic(name)),)) for name in there}
+    kept = list[str]()
+    yield from commit_each("mark", deletes, on_rejected=kept.extend)
+    for name in kept:
+        text = "a marker cannot be removed: no topic that is newer is deleted because of it, delete its znode"
+        log.error(text, topic=name, path=paths.delete_topic(name))
+    return kept

@@ -28,7 +28,7 @@ from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
 from controller.model.descriptions import describe_deletions, describe_led
-from controller.model.facts import BrokerRegistered, PartitionsFound
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, PartitionsFound
 from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, apply, children, lists, read, read_ahead
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.metadata import LeaderAndIsr, TopicPartition
@@ -56,10 +56,11 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from reassignment_znodes.load(context, set(names) - set(context.topics))
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
-    empty = yield from storage.admit(context, brokers)
+    admission = yield from storage.admit(context, brokers)
+    yield from _keep_out(context, admission.kept_out)
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context)
-    yield from _start_replicas(context, empty)
+    yield from _start_replicas(context, admission.lost)
     dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
     yield from leadership.replace_offline(context, context.partitions_on(dead), dead)
     yield from rollout_plans.load(context, rollout_names)
@@ -68,6 +69,14 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from leader_elections.requested_in_store(context)
     yield from deletion.resume(context, context.brokers)
     yield from deletion.complete(context, [name for name in context.deletions if is_done(context, name)])
+
+
+def _keep_out(context: ControllerContext, broker_ids: Collection[int]) -> Rounds[None]:
+    """Take brokers that must not start for dead."""
+    if broker_ids:
+        gone = [BrokerGone(broker_id) for broker_id in sorted(broker_ids)]
+        yield from apply("brokers", [Step(facts=(*gone, BrokersKeptOut(frozenset(broker_ids))))])
+        yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
 
 
 def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:

@@ -8,7 +8,7 @@ from controller.config import ControllerConfig
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
-from controller.model.rounds import Rounds, Step, apply, commit, read, unanswered_rejections, until_none_is_left
+from controller.model.rounds import Rounds, Step, apply, commit, logged, read, until_none_is_left
 from transport.kafka.registration import encode_controller, is_controllers
 from transport.kafka.releases import PROTOCOL, Release
 from transport.log import get_logger
@@ -63,7 +63,8 @@ def keep_registration(context: ControllerContext) -> Rounds[None]:
         if not writes and context.kafka.is_registered is needed:
             return []
         step = Step(writes=writes, facts=(ControllerRegistered(needed),))
-        refused = yield from commit("registration", [step], on_rejected=unanswered_rejections)
+        stays = logged("brokers of old releases cannot find this controller: it is tried again when a broker registers")
+        refused = yield from commit("registration", [step], on_rejected=stays)
         return pending if refused else []
 
     yield from until_none_is_left("registration", [paths.broker(context.controller.id)], settle)

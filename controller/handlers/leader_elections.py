@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from controller.handlers import leadership, reassignments
+from controller.handlers import leadership, reassignment_entries, reassignments
 from controller.model import choosing, elections
 from controller.model.assignments import Change
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
-from controller.model.rounds import Rounds, Step, commit, read, unanswered_rejections
+from controller.model.rounds import Rounds, Step, commit, logged, read
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.log import get_logger
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
 from transport.metadata import NEVER_LED, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Delete
+from transport.store.protocol import FORBIDDEN, Delete
 
 log = get_logger(__name__)
 
@@ -62,6 +62,9 @@ def requested_in_store(context: ControllerContext) -> Rounds[None]:
     [znode] = yield from read([paths.PREFERRED_REPLICA_ELECTION], watch=True)
     if znode is None:
         return
+    if znode == FORBIDDEN:
+        log.error("requested elections wait: an ACL keeps us from reading them", path=paths.PREFERRED_REPLICA_ELECTION)
+        return
     try:
         tps = formats.decode_partitions(paths.PREFERRED_REPLICA_ELECTION, znode.data)
     except formats.UndecodableZnode as fault:
@@ -70,7 +73,11 @@ def requested_in_store(context: ControllerContext) -> Rounds[None]:
     for result in (yield from elect(context, ElectionType.PREFERRED, tps)):
         _log_outcome(result)
     delete = Delete(paths.PREFERRED_REPLICA_ELECTION, znode.stat.version)
-    yield from commit("requests", [Step(writes=(delete,))], on_rejected=unanswered_rejections)
+    stays = logged(
+        f"{paths.PREFERRED_REPLICA_ELECTION} stays: each new controller runs its elections again, and tools take them "
+        "to be in progress until it is deleted"
+    )
+    yield from commit("requests", [Step(writes=(delete,))], on_rejected=stays)
 
 
 def _log_outcome(result: PartitionError) -> None:
@@ -170,6 +177,10 @@ def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[Topi
     yield from leadership.read_again(context, orders)
     faults = {tp: fault for tp, order in orders.items() if (fault := _order_fault(context, tp, order)) is not None}
     new = {tp: order for tp, order in orders.items() if tp not in faults and context.assignment(tp).replicas != order}
+    # A finished request that stays in the store would bring its own order back after a failover.
+    kept = yield from reassignment_entries.withdraw(context, new)
+    faults |= kept
+    new = {tp: order for tp, order in new.items() if tp not in kept}
 
     def decide(tp: TopicPartition) -> Change | None:
         is_refused = _order_fault(context, tp, orders[tp]) is not None

@@ -28,8 +28,8 @@ from controller.model.rounds import (
     commit,
     commit_each,
     existing,
+    logged,
     read,
-    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase
@@ -140,7 +140,8 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         missing = {tp: parent is None for tp, parent, state in zip(others, parents, states, strict=True) if not state}
         created = [tp for tp in pending if tp in missing or tp.topic in empty]
         steps = _creations(context, created, missing)
-        refused = yield from commit("create", steps, on_rejected=unanswered_rejections)
+        wait = logged("partitions stay without a leader: they get one when a broker comes, or the next controller")
+        refused = yield from commit("create", steps, on_rejected=wait)
         left = [tp for step in refused for tp in step.subjects]
         # The watch on the list of topics reports those that are gone.
         there = yield from existing(paths.topic, [tp.topic for tp in left])

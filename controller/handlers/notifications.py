@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from controller.model.rounds import Rounds, Step, children, commit, read, unanswered_rejections
+from controller.model.rounds import Rounds, Step, children, commit, logged, read
 from transport.log import get_logger
 from transport.store import formats
 from transport.store.protocol import Delete
@@ -41,7 +41,8 @@ def load(parent: str, decode: Callable[[str, bytes], T]) -> Rounds[tuple[Entries
 def remove(entries: Iterable[str]) -> Rounds[None]:
     """Delete notifications; some may have been deleted already."""
     deletes = [Step(writes=(Delete(path),)) for path in entries]
-    yield from commit("notifications", deletes, on_rejected=unanswered_rejections)
+    stay = logged("these notifications stay, and are processed again together with each new one")
+    yield from commit("notifications", deletes, on_rejected=stay)
 
 
 def clear(parent: str) -> Rounds[None]:

@@ -6,10 +6,11 @@ each write expects the version that was read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, commit, read, unanswered_rejections, until_none_is_left
+from controller.model.rounds import Rounds, Step, commit, read, until_none_is_left
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AllocateProducerIdsResponse
 from transport.settings import LONG_MAX
@@ -25,7 +26,10 @@ BLOCK: Final = 1_000
 def allocate_producer_ids(
     context: ControllerContext, broker_id: int, broker_epoch: int
 ) -> Rounds[AllocateProducerIdsResponse]:
-    """Give a broker the next block of ids. Raises ApiError unless it is registered under this epoch."""
+    """Give a broker the next block of ids. A block that cannot be recorded is not given.
+
+    Raises ApiError unless the broker is registered under this epoch and the block is recorded.
+    """
     _admit(context, broker_id, broker_epoch)
     given: list[range] = []
 
@@ -36,13 +40,18 @@ def allocate_producer_ids(
         if ids.stop > LONG_MAX:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "all ids for producers have been given away")
         write = write_over(znode, paths.PRODUCER_IDS, encode_producer_ids(broker_id, ids))
-        refused = yield from commit("producer ids", [Step(writes=(write,))], on_rejected=unanswered_rejections)
+        refused = yield from commit("producer ids", [Step(writes=(write,))], on_rejected=_refuse)
         given[:] = [] if refused else [ids]
         return pending if refused else []
 
     yield from until_none_is_left("producer ids", [broker_id], allocate)
     [ids] = given
     return AllocateProducerIdsResponse(ids.start, BLOCK)
+
+
+def _refuse(_rejected: Sequence[Step]) -> None:
+    text = f"{paths.PRODUCER_IDS} cannot be written: see the controller's log, and give the controller access to it"
+    raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, text)
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final
 
 from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
 from controller.model.choosing import decide_all
@@ -22,12 +21,9 @@ from transport.messages import (
 )
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
+from transport.store.protocol import FORBIDDEN
 
 log = get_logger(__name__)
-
-_STAYS: Final = (
-    f"stands in {paths.REASSIGN_PARTITIONS}, which is too large to be rewritten: wait until some of the moves are done"
-)
 
 
 def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targets]:
@@ -39,13 +35,18 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     [znode] = yield from read([paths.REASSIGN_PARTITIONS], watch=True)
     if znode is None:
         return {}
+    if znode == FORBIDDEN:
+        log.error("requests to move wait: an ACL keeps us from reading them", path=paths.REASSIGN_PARTITIONS)
+        return {}
     try:
         entries = formats.decode_reassign_partitions(znode.data)
     except formats.UndecodableZnode as error:
         log.error("reassignment requests removed: they cannot be decoded", fault=str(error))
         entries = {}
     yield from leadership.read_again(context, entries)
-    new = {tp: target for tp, target in entries.items() if _is_new(context, tp, target)}
+    # A topic that an ACL hides from us may have the partition: its entry waits.
+    hidden = context.closed_topics.keys() - context.topics.keys()
+    new = {tp: target for tp, target in entries.items() if tp.topic not in hidden and _is_new(context, tp, target)}
     faults = {tp: fault for tp, target in new.items() if (fault := refusal(context, tp, target)) is not None}
     faults |= _outgrown(context, {tp: target for tp, target in new.items() if tp not in faults})
     for tp, (_, text) in faults.items():
@@ -97,9 +98,9 @@ def requested_by_api(
     faults = {tp: fault for tp, (_, fault) in zip(wanted, verdicts, strict=True) if fault is not None}
     faults |= _outgrown(context, targets)
     targets = {tp: target for tp, target in targets.items() if tp not in faults}
-    for tp in (yield from reassignment_entries.rewrite(context, lambda tp, _: tp in targets)):
-        faults[tp] = ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}"
-        del targets[tp]
+    # An entry that stays would move its partition elsewhere after a failover.
+    faults |= yield from reassignment_entries.withdraw(context, targets)
+    targets = {tp: target for tp, target in targets.items() if tp not in faults}
     new = {tp: target for tp, target in targets.items() if _is_new(context, tp, target)}
     yield from rollout_overrides.take_out(context, new)
     yield from reassignments.begin(context, new)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from controller.model.assignments import Changes
 from controller.model.context import ControllerContext
@@ -26,9 +26,9 @@ from controller.model.rounds import (
     apply,
     children,
     commit,
+    commit_each,
     descendants,
     read,
-    unanswered_rejections,
     until_none_is_left,
 )
 from transport.log import get_logger
@@ -71,27 +71,32 @@ def load(context: ControllerContext, set_aside: Collection[str]) -> Rounds[None]
 
     Znodes of topics that are `set_aside` are kept: their moves may continue once the topics are repaired.
     """
-    if context.config.kafka:
-        yield from _discard_earlier(context)
+    earlier = (yield from _discard_earlier(context)) if context.config.kafka else ()
     names = yield from children(paths.REASSIGNMENTS)
     yield from settle(context, [*(n for n in names if n not in set_aside), *(tp.topic for tp in context.reassigning)])
+    # To cancel one of these moves must not restore the replicas of another.
+    known = {tp: evolve(context.reassigning[tp], original=()) for tp in earlier if tp in context.reassigning}
+    yield from apply("observed", [Step(facts=(ReassignmentIdentified(tp, one),)) for tp, one in known.items()])
 
 
-def _discard_earlier(context: ControllerContext) -> Rounds[None]:
+def _discard_earlier(context: ControllerContext) -> Rounds[list[TopicPartition]]:
     """Delete the znodes of reassignments that Kafka's controller has ended, where it has begun another one.
 
     It keeps no such znodes. One from before it was in office is older than our `/controller`, and is of another
     reassignment if its original replicas are others than those of the assignment. One that is kept is written again:
-    from then on only our overrides change the assignment, and may add to its original replicas.
+    from then on only our overrides change the assignment, and may add to its original replicas. Return the partitions
+    with a znode that should be deleted, and could not be: its original replicas are not those of their move.
     """
     moving = list(context.reassigning)
     holder, *znodes = yield from read([paths.CONTROLLER, *map(paths.reassignment, moving)])
     if holder is None:
-        return
+        return []
     found = [(tp, znode) for tp, znode in zip(moving, znodes, strict=True) if znode is not None]
     older = [(tp, znode) for tp, znode in found if znode.stat.mzxid < holder.stat.czxid]
-    verdicts = [Step(writes=(_judge(context, tp, znode),)) for tp, znode in older]
-    yield from commit("identify", verdicts, on_rejected=unanswered_rejections)
+    verdicts = {tp: Step(writes=(_judge(context, tp, znode),)) for tp, znode in older}
+    kept = list[TopicPartition]()
+    yield from commit_each("identify", verdicts, on_rejected=kept.extend)
+    return [tp for tp in kept if isinstance(verdicts[tp].writes[0], Delete)]
 
 
 def _judge(context: ControllerContext, tp: TopicPartition, znode: Znode) -> Op:
@@ -108,7 +113,9 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
     closed = set[str]()
 
     def mend(pending: list[str]) -> Rounds[list[str]]:
-        yield from _create_root()
+        if not (yield from _create_root()):
+            closed.update(pending)
+            return []
         found = yield from _find(context, pending)
         writes = {name: ops for name in pending if (ops := _mending(name, found[name]))}
         rejected = list[Step]()
@@ -168,11 +175,13 @@ def _mending(name: str, found: _Found) -> list[Op]:
     return writes
 
 
-def _create_root() -> Rounds[None]:
-    """Create `/admin/reassignments` if it has been deleted."""
+def _create_root() -> Rounds[bool]:
+    """Create `/admin/reassignments` if it has been deleted; return whether it could be created."""
     [root] = yield from read([paths.REASSIGNMENTS])
+    rejected = list[Step]()
     if root is None:
-        yield from commit("identify", [Step(writes=(Create(paths.REASSIGNMENTS),))], on_rejected=unanswered_rejections)
+        yield from commit("identify", [Step(writes=(Create(paths.REASSIGNMENTS),))], on_rejected=rejected.extend)
+    return not rejected
 
 
 def _take_over(found: Iterable[tuple[TopicPartition, Znode | None]]) -> Rounds[None]:

@@ -14,6 +14,7 @@ where no such replica is assigned now.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from attrs import evolve
 
@@ -24,6 +25,7 @@ from controller.model.facts import (
     ReplicasMoved,
     StrayFailed,
     StrayGone,
+    StrayIgnored,
     StrayLeft,
     StrayOrdered,
     StrayRecalled,
@@ -40,8 +42,8 @@ from controller.model.rounds import (
     commit,
     commit_each,
     existing,
+    logged,
     read,
-    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
@@ -49,7 +51,7 @@ from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
-from transport.store.protocol import Create, Delete
+from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op
 
 log = get_logger(__name__)
 
@@ -58,8 +60,15 @@ def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]
     """Return the step that records the replicas of a partition on brokers as strays."""
     new = [stray for stray in _named(context, tp, brokers) if stray not in context.strays]
     epoch = context.leadership[tp].leader_epoch if tp in context.leadership else EPOCH_DURING_DELETE
-    writes = [Create(paths.stray(stray)) for stray in new]
-    return Step(writes=tuple(writes), facts=tuple([StrayLeft(stray, epoch) for stray in new]))
+    return Step(
+        writes=tuple([_record(context, stray) for stray in new]), facts=tuple([StrayLeft(s, epoch) for s in new])
+    )
+
+
+def _record(context: ControllerContext, stray: Stray) -> Op:
+    """Return the operation after which a stray is recorded: it may be still, from an earlier time."""
+    path = paths.stray(stray)
+    return Check(path, ANY_VERSION) if stray in context.closed.strays else Create(path)
 
 
 def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
@@ -82,13 +91,36 @@ def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def take_back_assigned(context: ControllerContext) -> Rounds[None]:
-    """Recall strays that an assignment lists: their topic was created again under its earlier id."""
-    assigned = [
-        stray
-        for stray in context.strays
-        if stray.broker_id in context.assignment(stray.tp).replicas and context.topic_id(stray.topic) == stray.topic_id
-    ]
-    yield from commit("strays", [_recall([stray]) for stray in assigned], on_rejected=unanswered_rejections)
+    """Recall strays that an assignment lists: their topic was created again under its earlier id.
+
+    Where an ACL keeps the record, the stray is ignored: an order to delete it would delete the assigned replica.
+    """
+
+    def recall(pending: list[Stray]) -> Rounds[list[Stray]]:
+        steps = {stray: _recall([stray]) if stray in context.strays else _removal([stray]) for stray in pending}
+        kept = list[Stray]()
+        stale = yield from commit_each("strays", steps, on_rejected=kept.extend)
+        yield from _ignore([stray for stray in kept if stray in context.strays], StrayRecalled)
+        if stale:
+            yield from load(context)
+        return [stray for stray in stale if stray in context.strays or stray in context.closed.strays]
+
+    known = chain(context.strays, context.closed.strays)
+    yield from until_none_is_left("strays", [stray for stray in known if _is_assigned(context, stray)], recall)
+
+
+def _is_assigned(context: ControllerContext, stray: Stray) -> bool:
+    """Return whether a partition has its replica where a stray is, so that the stray is that replica."""
+    is_there = stray.broker_id in context.assignment(stray.tp).replicas
+    return is_there and context.topic_id(stray.topic) == stray.topic_id
+
+
+def _ignore(strays: Sequence[Stray], fact: type[StrayRecalled | StrayGone]) -> Rounds[None]:
+    """Ignore strays with records that an ACL keeps in the store, as if they were recalled or gone."""
+    text = "a replica is needed again, and the record by which it would be deleted stays: it is not deleted"
+    for stray in strays:
+        log.error(text, partition=str(stray.tp), broker=stray.broker_id, path=paths.stray(stray))
+    yield from apply("strays", [Step(facts=(fact(stray), StrayIgnored(stray))) for stray in strays])
 
 
 def load(context: ControllerContext) -> Rounds[None]:
@@ -99,8 +131,9 @@ def load(context: ControllerContext) -> Rounds[None]:
 def load_named(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
     """Take the strays that have these names in the store for all that there are."""
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
-    gone = [StrayGone(stray) for stray in context.strays if stray not in found]
-    left = [StrayLeft(stray) for stray in found if stray not in context.strays]
+    known = {**context.strays, **context.closed.strays}
+    gone = [StrayGone(stray) for stray in known if stray not in found]
+    left = [StrayLeft(stray) for stray in found if stray not in known]
     yield from apply("observed", [Step(facts=(*gone, *left))])
 
 
@@ -114,11 +147,13 @@ def judge_older(context: ControllerContext) -> Rounds[None]:
     def judge(pending: list[Stray]) -> Rounds[list[Stray]]:
         older = yield from _older(pending)
         uncertain = yield from _set_aside(context, older)
-        steps = {}
-        for stray in older:
-            is_assigned = stray.broker_id in context.assignment(stray.tp).replicas
-            steps[stray] = _drop(stray) if is_assigned or stray.topic in uncertain else _renew(stray)
-        stale = yield from commit_each("strays", steps, on_rejected=unanswered_rejections)
+        assigned = {stray for stray in older if stray.broker_id in context.assignment(stray.tp).replicas}
+        dropped = {stray for stray in older if stray in assigned or stray.topic in uncertain}
+        steps = {stray: _drop(stray) if stray in dropped else _renew(stray) for stray in older}
+        kept = list[Stray]()
+        stale = yield from commit_each("strays", steps, on_rejected=kept.extend)
+        # One that could not be renewed is judged again by the next controller.
+        yield from _ignore([stray for stray in kept if stray in dropped], StrayGone)
         if stale:
             yield from load(context)
         return [stray for stray in stale if stray in context.strays]
@@ -202,10 +237,11 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     size = context.config.request_limits.operations
     parts = [tuple(gone[start : start + size]) for start in range(0, len(gone), size)]
     removals = {part: _removal(part) for part in parts}
-    stale = yield from commit_each("deleted", removals, on_rejected=unanswered_rejections)
+    again = logged("replicas that are deleted stay recorded, and the order to delete them is repeated later")
+    stale = yield from commit_each("deleted", removals, on_rejected=again)
     # A record that is gone already refuses its whole part.
     alone = [stray for part in stale for stray in part]
-    if (yield from commit("deleted", [_removal([stray]) for stray in alone], on_rejected=unanswered_rejections)):
+    if (yield from commit("deleted", [_removal([stray]) for stray in alone], on_rejected=again)):
         yield from load(context)
     yield from _start(context, that_waited(context, gone))
     yield from answered(context, [stray for stray, _ in deletions])
@@ -249,6 +285,11 @@ def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
         yield from apply("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
         leaderless = [tp for tp, _ in over if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
         yield from leadership.elect_leaders(context, leaderless)
+
+
+def are_recorded(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> bool:
+    """Return whether strays are still recorded that their broker has deleted: an ACL keeps the records."""
+    return any(stray in context.strays and _is_over(context.strays[stray], epoch) for stray, epoch in deletions)
 
 
 def _is_over(left_at: int, obeyed: int) -> bool:

@@ -23,7 +23,6 @@ from controller.model.rounds import (
     commit_each,
     existing,
     read_ahead,
-    unanswered_rejections,
     until_none_is_left,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
@@ -45,6 +44,10 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     yield from forget(context, [name for name in context.topics if name not in there])
     gone = [name for name in context.closed_topics if name not in there]
     yield from apply("gone", [Step(facts=(TopicGone(name),)) for name in gone])
+    # Others have rewritten these, and an ACL kept us from writing back what was lost.
+    closed = [name for name in context.closed_topics if name in context.topics]
+    yield from refresh_topics(context, closed)
+    yield from start_added(context, closed)
     new = [name for name in listed if name not in context.topics]
     yield from load_topics(context, new, new_ids)
     yield from read_min_isrs(context, new)
@@ -100,9 +103,12 @@ def refresh_topics(
         }
         steps = {name: step for name, step in taken_over.items() if step is not None}
         yield from forget(context, [name for name in known if name not in found or name in others])
-        stale = yield from commit_each("topics", steps, on_rejected=unanswered_rejections)
+        rejected = list[str]()
+        stale = yield from commit_each("topics", steps, on_rejected=rejected.extend)
+        # What others have dropped cannot be written back, so the next controller would not know it.
+        yield from apply("topics", [Step(facts=(TopicClosed(name),)) for name in rejected])
         yield from read_min_isrs(context, others)
-        left_out = {*stale, *others}
+        left_out = {*stale, *rejected, *others}
         there.extend(name for name in steps if name not in left_out)
         return stale
 
@@ -156,8 +162,13 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """
 
     def leave(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        left = [strays.leave_all(context, tp) for tp in pending]
-        refused = yield from commit("gone", left, on_rejected=unanswered_rejections)
+        steps = [strays.leave_all(context, tp) for tp in pending]
+        unrecorded = list[Step]()
+        refused = yield from commit("gone", steps, on_rejected=unrecorded.extend)
+        for step in unrecorded:
+            text = "replicas of a removed topic are deleted on live brokers only: they cannot be recorded as strays"
+            log.error(text, partition=str(step.subjects[0]))
+        yield from apply("gone", [evolve(step, writes=()) for step in unrecorded])
         if refused:
             yield from strays.load(context)
         return [tp for step in refused for tp in step.subjects]

@@ -16,6 +16,7 @@ from attrs import Factory, define, field
 
 from controller.config import ControllerConfig
 from controller.model import facts
+from controller.model.closed import Closed
 from controller.model.facts import Fact, Replica
 from controller.model.held import HeldPartitions, shrink
 from controller.model.kafka_brokers import KafkaBrokers
@@ -49,7 +50,7 @@ class ControllerContext:
     """The names of topics by id."""
 
     closed_topics: dict[str, None] = field(factory=dict)
-    """Topics whose znode an ACL keeps us from reading or from giving an id. No watch reports when that ends."""
+    """Topics with a znode that an ACL keeps us from reading or mending. No watch reports when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
     """The min.insync.replicas of topics; a topic without an entry has the value of the controller's own setting.
@@ -91,6 +92,7 @@ class ControllerContext:
     """The settings that the controller was started with."""
 
     kafka: KafkaBrokers = field(factory=KafkaBrokers)
+    closed: Closed = field(factory=Closed)
     rollouts: Rollouts = field(factory=Rollouts)
 
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
@@ -236,6 +238,8 @@ class ControllerContext:
             self.brokers[fact.registration.id] = fact.registration
         elif isinstance(fact, facts.BrokerShuttingDown):
             self.shutting_down[fact.broker_id] = None
+        elif isinstance(fact, facts.BrokersKeptOut):
+            self.closed.brokers = fact.broker_ids
         else:
             self._forget_replicas_of(fact.broker_id)
             self.kafka.forget(fact.broker_id)
@@ -260,6 +264,8 @@ class ControllerContext:
         match fact:
             case RolloutFact() | RolloutsSettled():
                 self.rollouts.take(fact)
+            case facts.MarkersKept():
+                self.closed.markers = fact.names
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
             case facts.ReassignmentIdentified():
@@ -278,6 +284,9 @@ class ControllerContext:
         match fact:
             case facts.StrayLeft():
                 self.strays[stray] = fact.leader_epoch
+                self.closed.strays.pop(stray, None)
+            case facts.StrayIgnored():
+                self.closed.strays[stray] = None
             case facts.StrayFailed():
                 self.failed_strays[stray] = None
             case facts.StrayOrdered():
@@ -286,8 +295,8 @@ class ControllerContext:
                 # If no order is in flight, no answer will come to end the recall.
                 if isinstance(fact, facts.StrayRecalled) and self._may_be_ordered(stray):
                     self.recalled[replica] = None
-                self.strays.pop(stray, None)
-                self.failed_strays.pop(stray, None)
+                for strays in (self.strays, self.failed_strays, self.closed.strays):
+                    strays.pop(stray, None)
             case facts.DeletionAnswered():
                 self.recalled.pop(replica, None)
 

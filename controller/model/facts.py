@@ -37,6 +37,13 @@ class BrokerGone:
 
 
 @frozen
+class BrokersKeptOut:
+    """These registered brokers, and no others, lost their data, and must not start before that has been written."""
+
+    broker_ids: frozenset[int]
+
+
+@frozen
 class BrokerShuttingDown:
     """A live broker is about to stop: it may no longer lead or join an ISR."""
 
@@ -54,7 +61,7 @@ class TopicWritten:
 
 @frozen
 class TopicClosed:
-    """A topic's znode exists, but an ACL keeps us from reading it or from giving it an id."""
+    """A topic's znode exists, but an ACL keeps us from reading or mending it."""
 
     name: str
 
@@ -64,6 +71,13 @@ class TopicGone:
     """A topic's znode is gone."""
 
     name: str
+
+
+@frozen
+class MarkersKept:
+    """The markers of these topics, and of no others, stay below `/admin/delete_topics`, and delete no topic."""
+
+    names: frozenset[str]
 
 
 @frozen
@@ -183,6 +197,13 @@ class StrayRecalled:
 
 
 @frozen
+class StrayIgnored:
+    """A replica is needed again, and an ACL keeps its record in the store: it is no stray until it is left again."""
+
+    stray: Stray
+
+
+@frozen
 class StrayFailed:
     """A broker could not delete a replica: no order to delete it is in flight until the next one is sent."""
 
@@ -227,12 +248,20 @@ class LeaderOvertaken:
     """Its leadership then; None once that has been dealt with."""
 
 
-BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
+BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown | BrokersKeptOut
 TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRead
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
-StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
+StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayIgnored | StrayFailed | StrayOrdered | DeletionAnswered
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
-OtherFact = ConfigChangesSeen | ReassignmentIdentified | LogDirOffline | LogDirOnline | RolloutFact | RolloutsSettled
+OtherFact = (
+    ConfigChangesSeen
+    | MarkersKept
+    | ReassignmentIdentified
+    | LogDirOffline
+    | LogDirOnline
+    | RolloutFact
+    | RolloutsSettled
+)
 Fact = PartitionFact | TopicFact | BrokerFact | StrayFact | KafkaFact | OtherFact
 
 

@@ -9,7 +9,7 @@ import trio
 from attrs import define, field
 
 from controller import events
-from controller.handlers import deletion, leader_epochs, leader_rebalance, rollout_brakes
+from controller.handlers import deletion, leader_epochs, leader_rebalance, rollout_brakes, strays
 from controller.model.context import ControllerContext
 
 MOVES_PER_SECOND: Final = 2_000
@@ -53,6 +53,7 @@ def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Al
     """Return the events to schedule after `event` has been processed."""
     return [
         *_later(context, event),
+        *_look_at_closed_records(context),
         *_look_at_moves(context),
         *_look_at_overtaken(context),
         *_look_at_rollouts(context),
@@ -65,9 +66,11 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
             return _look_at_closed_topics(context)
         case events.ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
-            strays = [events.StrayDeletion()] if any(r in context.strays for r in replicas) else []
+            records = [events.StrayDeletion()] if any(r in context.strays for r in replicas) else []
             topics = [events.TopicDeletion()] if context.deletions else []
-            return [(seconds, again) for again in (*strays, *topics)]
+            return [(seconds, again) for again in (*records, *topics)]
+        case events.ReplicasDeleted(deletions=over) if strays.are_recorded(context, over):
+            return [(CLOSED_SECONDS, events.StrayDeletion())]
         case events.TopicsDeleted(names=names) if not context.deletions.keys().isdisjoint(names):
             # A topic without remaining replicas is still here: its znodes could not be removed, or wait for their turn.
             return [(deletion.RETRY_SECONDS, events.TopicDeletion())]
@@ -82,7 +85,7 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
 
 def first_alarms(context: ControllerContext) -> list[Alarm]:
     """Return the events to schedule for a new controllership."""
-    looks = [*_look_at_closed_topics(context), *_look_at_moves(context)]
+    looks = [*_look_at_closed_topics(context), *_look_at_closed_records(context), *_look_at_moves(context)]
     # A look at once: an earlier controller may have left rollouts.
     looks += [(0.0, event) for _, event in _look_at_rollouts(context)]
     if not context.config.auto_leader_rebalance_enable:
@@ -94,6 +97,15 @@ def first_alarms(context: ControllerContext) -> list[Alarm]:
 def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
     """Return when to retry reading topics closed to us by an ACL: no watch fires when an ACL changes."""
     return [(CLOSED_SECONDS, events.TopicChange())] if context.closed_topics else []
+
+
+def _look_at_closed_records(context: ControllerContext) -> list[Alarm]:
+    """Return when to try again to write what an ACL keeps from being written."""
+    closed = context.closed
+    brokers = [events.BrokerChange()] if closed.brokers else []
+    replicas = [events.StrayDeletion()] if closed.strays else []
+    markers = [events.TopicDeletion()] if closed.markers else []
+    return [(CLOSED_SECONDS, event) for event in (*brokers, *replicas, *markers)]
 
 
 def _look_at_moves(context: ControllerContext) -> list[Alarm]:

@@ -57,7 +57,7 @@ from transport.metadata import (
 )
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
-from transport.store.protocol import Create, Delete, Set, Znode, ensure_paths
+from transport.store.protocol import FORBIDDEN, Create, Delete, Set, Znode, ensure_paths
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -140,6 +140,8 @@ class Recorder:
             return
         znode = self.zookeeper.tree.read(paths.partition_state(tp))
         assert znode is not None, f"brokers hear of {tp}, which is not in the store"
+        if znode == FORBIDDEN:
+            return
         stored = formats.decode_partition_state(tp, znode.data, znode.stat.version)
         told = (state.leader_epoch, state.partition_epoch, state.leader, state.isr)
         assert told == (stored.leader_epoch, stored.partition_epoch, stored.leader, stored.isr)
@@ -260,7 +262,7 @@ class Bench:
         await self.store.multi([Set(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(epoch), -1)])
         self.context = ControllerContext(ENDPOINT, epoch, epoch, config=self.context.config)
         self.runner.context = self.context
-        await self.run(failover(self.context, iter(())))
+        await self.run(failover(self.context, dispatch.new_ids(HOST)))
 
     async def crash(self, happening: Awaitable[object], *, after: str) -> None:
         """Let the controller die while it processes something: as soon as "B3" is committed, or "(B3)" published."""
@@ -369,8 +371,8 @@ def clock() -> Callable[[], int]:
 
 
 @asynccontextmanager
-async def open_bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
-    """Give the block controllership 1 of a cluster without brokers or topics."""
+async def new_bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
+    """Make controllership 1 of a cluster without brokers or topics."""
     zookeeper = MemoryZooKeeper(clock)
     async with zookeeper.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
@@ -385,8 +387,8 @@ async def open_bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
 @pytest.fixture
 async def bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
     """Give the test controllership 1 of a cluster without brokers or topics."""
-    async with open_bench(clock) as found:
-        yield found
+    async with new_bench(clock) as bench:
+        yield bench
 
 
 @pytest.fixture

@@ -28,21 +28,9 @@ LOGGED: Final = "logged"
 UNANSWERED: Final = "unanswered_rejections"
 
 EXCEPTIONS: Final = {
-    "controller/handlers/config_changes.py": 1,
-    "controller/handlers/deletion_markers.py": 1,
-    "controller/handlers/kafka_brokers.py": 1,
-    "controller/handlers/leader_elections.py": 1,
-    "controller/handlers/leadership.py": 1,
-    "controller/handlers/notifications.py": 1,
-    "controller/handlers/producer_ids.py": 1,
-    "controller/handlers/reassignment_entries.py": 1,
-    "controller/handlers/reassignment_znodes.py": 2,
     "controller/handlers/rollout_overrides.py": 1,
     "controller/handlers/rollout_plans.py": 4,
     "controller/handlers/rollout_records.py": 2,
-    "controller/handlers/storage.py": 1,
-    "controller/handlers/strays.py": 4,
-    "controller/handlers/topics.py": 2,
 }
 """The modules that still have writes without an answer to their rejection, with their number."""
 
@@ -115,8 +103,10 @@ def _fault(tree: ast.Module, scope: ast.FunctionDef, handler: ast.expr) -> str |
     match handler:
         case ast.Name(id=name) if name == UNANSWERED:
             return UNANSWERED
-        case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(consequence))]) if name == LOGGED:
-            return None if len(consequence.split()) >= FEWEST_WORDS else "name the consequence in a sentence"
+        case ast.Name(id=name) if (call := _assigned(scope, name)) is not None:
+            return _fault(tree, scope, call)
+        case ast.Call(func=ast.Name(id=name), args=[ast.Constant() | ast.JoinedStr() as consequence]) if name == LOGGED:
+            return None if len(_literal(consequence).split()) >= FEWEST_WORDS else "name the consequence in a sentence"
         # The method of a collection, which must be looked at afterwards.
         case ast.Attribute(value=ast.Name(id=collection)):
             names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == collection]
@@ -129,6 +119,20 @@ def _fault(tree: ast.Module, scope: ast.FunctionDef, handler: ast.expr) -> str |
             uses = any(map(_uses_its_argument, functions))
             return None if uses else f"{name} is no function of this module that uses what is rejected"
     return f"{ast.unparse(handler)} is none of the ways to answer a rejection"
+
+
+def _assigned(scope: ast.FunctionDef, name: str) -> ast.Call | None:
+    """Return the call with the result that a function gives a name to, if there is one."""
+    for node in ast.walk(scope):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=ast.Call() as call) if target == name:
+                return call
+    return None
+
+
+def _literal(text: ast.Constant | ast.JoinedStr) -> str:
+    parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+    return " ".join([str(part.value) for part in parts if isinstance(part, ast.Constant)])
 
 
 def _uses_its_argument(function: ast.FunctionDef | ast.Lambda) -> bool:
@@ -162,6 +166,9 @@ IMPORTS: Final = f"from {ROUNDS} import Step, apply, commit, commit_each, logged
     [
         ("yield from commit('a', s, on_rejected=logged('its znode stays until the next event'))", None),
         ("yield from commit('a', s, on_rejected=logged('it stays'))", "in a sentence"),
+        ("yield from commit('a', s, on_rejected=logged(f'{path} stays until the next event'))", None),
+        ("stays = logged('its znode stays until the next event'); yield from commit('a', s, on_rejected=stays)", None),
+        ("stays = logged('it stays'); yield from commit('a', s, on_rejected=stays)", "in a sentence"),
         ("yield from commit('a', s)", "say on_rejected="),
         ("yield from commit('a', s, on_rejected=lambda _: None)", "ignores"),
         ("yield from commit('a', s, on_rejected=lambda some: done.update(some))", None),

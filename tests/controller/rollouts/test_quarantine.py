@@ -24,7 +24,7 @@ from simulator.random_run.foreign_rows import (
     with_field,
     with_key,
 )
-from tests.controller.conftest import Bench, open_bench
+from tests.controller.conftest import Bench, new_bench
 from tests.controller.rollouts.operator import ORIGIN, Operator, settings
 from tests.kit.examples import examples
 from transport.errors import ApiError
@@ -39,7 +39,7 @@ from transport.store.tree import Access
 @asynccontextmanager
 async def working() -> AsyncIterator[Operator]:
     """Give the block an operator with a rollout in the middle of its work."""
-    async with open_bench(lambda: 0) as bench:
+    async with new_bench(lambda: 0) as bench:
         await bench.start(*[ORIGIN] * 20)
         operator = Operator(bench)
         await operator.start(3, in_all=1, throttle=1_000)

@@ -39,8 +39,8 @@ def a_dead_follower_is_not_listed_as_offline(patch: pytest.MonkeyPatch) -> None:
 
 def new_storage_is_recorded_before_the_isrs_shrink(patch: pytest.MonkeyPatch) -> None:
     """Record a broker's new storage first, and remove it from the ISRs afterwards."""
-    expelled = "yield from _expel(context, lost)"
-    recorded = 'stale = yield from commit_each("storage", steps, on_rejected=unanswered_rejections)'
+    expelled = "yield from _expel(context, empty)"
+    recorded = 'stale = yield from commit_each("storage", steps, on_rejected=rejected.extend)'
     edit(
         patch,
         "controller.handlers.storage:admit",

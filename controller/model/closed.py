@@ -1,0 +1,24 @@
+"""What an ACL keeps the controller from writing, where the controller must act as if it were written, or wait.
+
+No watch fires when an ACL changes, so what is here is tried again after a while.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from transport.metadata import Stray
+
+
+@define
+class Closed:
+    """The subjects of writes that were rejected."""
+
+    brokers: frozenset[int] = frozenset()
+    """Registered brokers that are taken for dead: they lost their data, and that cannot be written."""
+
+    strays: dict[Stray, None] = field(factory=dict)
+    """Replicas that are needed again although their records stay: no strays while they are."""
+
+    markers: frozenset[str] = frozenset()
+    """Topics with a marker of deletion that is not heeded, and stays."""
