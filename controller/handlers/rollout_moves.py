@@ -12,9 +12,9 @@ from controller.handlers.reassignment_requests import refusal
 from controller.handlers.rollout_records import confirmed, write_marks
 from controller.model.context import ControllerContext
 from controller.model.faults import outgrown
-from controller.model.rollout_facts import MoveLeftOut, MovesChosen
+from controller.model.rollout import Rollout
+from controller.model.rollout_facts import MoveLeftOut, MovesChosen, NotThrottled
 from controller.model.rollout_parts import Part
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, apply
 from controller.rollout.backlog import WIDTH, lane_of
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
@@ -23,7 +23,7 @@ from controller.rollout.moves import Move
 from controller.rollout.states import FORTH, MoveState
 from controller.rollout.waiting import Reason, Wait
 from transport.log import get_logger
-from transport.messages import UNLIMITED, RolloutSettings
+from transport.messages import UNLIMITED, UNTHROTTLED, RolloutSettings
 from transport.metadata import NEVER_LED, NO_LEADER, OfReplicas, TopicPartition
 
 log = get_logger(__name__)
@@ -73,7 +73,10 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     # A partition that is gone has no leader to wait for.
     gone = [place for move, place in places.items() if move.tp in choice.waits and _is_gone(context, *place)]
     chosen = [*(places[move] for move in begin), *gone]
+    unthrottled = rollout.unthrottled
     begun = yield from _begin(context, rollout, chosen)
+    if rollout.unthrottled != unthrottled:
+        return False  # others, which need the same throttles, do not begin in their place
     # If no mark could be written, trying again at once would be in vain.
     is_in_vain = all(part.state(number) is part.direction.pending for part, number in chosen)
     return is_in_vain or (len(begun) == len(choice.begin) and not gone)
@@ -175,7 +178,10 @@ def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Mo
     taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]
     receiving = [] if rollout.stored.settings.ignore_room else [broker for move in moves for broker in move.adding]
     awaited = rollout.unheard(receiving)
-    return Standing(leaders, leads, dead, rollout.disks, awaited, taken, urgent=rollout.urgent, hold=held)
+    unthrottled = {} if rollout.stored.settings.throttle == UNTHROTTLED else rollout.unthrottled
+    return Standing(
+        leaders, leads, dead, rollout.disks, awaited, taken, urgent=rollout.urgent, unthrottled=unthrottled, hold=held
+    )
 
 
 def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
@@ -259,9 +265,8 @@ def _outgrown(context: ControllerContext, move: Move) -> tuple[object, str] | No
 
 
 def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Place]) -> Rounds[list[Place]]:
-    moves = [part.moves[number] for part, number in begun]
-    yield from rollout_throttles.begin(context, moves, rollout.stored.settings.throttle)
-    yield from reassignments.begin(context, {move.tp: move.after for move in moves})
+    begun = yield from _throttled(context, rollout, begun)
+    yield from reassignments.begin(context, {part.moves[n].tp: part.moves[n].after for part, n in begun})
     failed: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
     for part, number in begun:
         if judged(context, part, number).course is Course.WAITING:
@@ -271,6 +276,26 @@ def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Pla
         yield from rollout_throttles.lift(context, over)
         yield from write_marks(rollout, failed)
     return [(part, number) for part, number in begun if number not in failed[part.first]]
+
+
+def _throttled(context: ControllerContext, rollout: Rollout, places: Collection[Place]) -> Rounds[list[Place]]:
+    """Throttle moves that are marked; let those wait again that would copy at full speed, and return the others."""
+    moves = [part.moves[number] for part, number in places]
+    faults = yield from rollout_throttles.begin(context, moves, rollout.stored.settings.throttle)
+
+    def is_held(move: Move) -> bool:
+        return bool(move.adding) and not faults.keys().isdisjoint((move.topic, *move.before, *move.adding))
+
+    held: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part, number in places:
+        if is_held(part.moves[number]):
+            held[part.first][number] = part.direction.pending, ""
+    if held:
+        over = [rollout.parts[first].moves[number].tp for first, found in held.items() for number in found]
+        yield from rollout_throttles.lift(context, over)
+        yield from write_marks(rollout, held)
+        yield from apply("rollouts", [Step(facts=(NotThrottled(rollout.name, faults),))])
+    return [(part, number) for part, number in places if number not in held[part.first]]
 
 
 # --- cancelling ---------------------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.handlers.rollout_quarantine import quarantine, refuse_unusable
-from controller.handlers.rollout_records import write_state
+from controller.handlers.rollout_records import not_written, write_state
 from controller.model import rollout_rows
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovedByHand, RolloutGone, RolloutWritten, Upload, UploadGrown
-from controller.model.rounds import Rounds, Step, apply, commit, descendants, read, unanswered_rejections
+from controller.model.rounds import Rounds, Step, apply, commit, descendants, logged, read, until_none_is_left
 from controller.rollout.adapting import FIRST
 from controller.rollout.states import HeldBy, Phase
 from transport.errors import ApiError, ErrorCode, Fault
@@ -125,14 +125,17 @@ def _fault(context: ControllerContext, move: RolloutMove) -> Fault | None:
 def _make_room(context: ControllerContext, request: UploadRolloutRequest) -> Rounds[None]:
     """Remove what an upload of another plan has left under this name, and create what is above the parts."""
     known = context.rollouts.uploads.get(request.name)
-    if known is not None and known.digest != request.digest:
-        yield from remove(request.name)
+    if known is not None and known.digest != request.digest and not (yield from remove(request.name)):
+        raise not_written(request.name)
     root = paths.rollout(request.name)
     wanted = [paths.ROLLOUTS, root, paths.rollout_plans(request.name), f"{root}/marks"]
     found = yield from read(wanted)
     missing: tuple[Op, ...] = tuple(Create(path) for path, there in zip(wanted, found, strict=True) if there is None)
     creation = [Step(writes=missing)] if missing else []
-    yield from commit("rollouts", creation, on_rejected=unanswered_rejections)
+    rejected = list[Step]()
+    yield from commit("rollouts", creation, on_rejected=rejected.extend)
+    if rejected:
+        raise not_written(request.name)
 
 
 Parts = Mapping[int, tuple[Sequence[RolloutMove], bytes]]
@@ -208,7 +211,10 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
     version = -1 if znode is None else znode.stat.version
     write = Set(path, data, version)
     step = Step(writes=(write,), facts=(RolloutWritten(request.name, stored, version + 1),))
-    refused = yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
+    rejected = list[Step]()
+    refused = yield from commit("rollouts", [step], on_rejected=rejected.extend)
+    if rejected:
+        raise not_written(request.name)
     if refused or request.name not in context.rollouts.by_name:
         text = f"rollout {request.name} was not written: upload its plan again"
         raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, text)
@@ -266,20 +272,33 @@ def _hold_after_others(context: ControllerContext, name: str, state: Znode, hold
     if context.config.kafka and is_older and not rollout.state.is_over:
         holds = sorted({*rollout.stored.holds, HeldBy.FOREIGN_CONTROLLER.value})
         log.warning("a rollout is paused: another controller has been in office", rollout=name)
-        yield from write_state(rollout, holds=tuple(holds))
+        if not (yield from write_state(rollout, holds=tuple(holds))):
+            # It must not go on before its operator has looked at it.
+            fault = "another controller has been in office, and the pause for that cannot be written"
+            yield from quarantine(name, UndecodableZnode(paths.rollout(name), fault))
 
 
-def remove(name: str) -> Rounds[None]:
+def remove(name: str) -> Rounds[bool]:
     """Remove a rollout, or what an upload has left, from the store.
 
-    Its state goes first: without it, what may be left is removed by the next controller.
+    Its state goes first: without it, what may be left is removed by the next controller. Return False if it stays.
     """
-    path = paths.rollout(name)
-    [znode] = yield from read([path])
-    if znode is not None and znode.data:
+    path, rejected = paths.rollout(name), list[Step]()
+
+    def clear(pending: list[str]) -> Rounds[list[str]]:
+        [znode] = yield from read([path])
+        if znode is None or not znode.data:
+            return []
         step = Step(writes=(Set(path, b"", znode.stat.version),), facts=(RolloutGone(name),))
-        yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
+        stale = yield from commit("rollouts", [step], on_rejected=rejected.extend)
+        return pending if stale else []
+
+    yield from until_none_is_left("rollouts", [name], clear)
+    if rejected:
+        return False
     [below] = yield from descendants([path])
     deletes = [Step(writes=(Delete(each),)) for each in (*(below or ()), path)]
-    yield from commit("rollouts", deletes, on_rejected=unanswered_rejections)
+    left = logged("what is left of a rollout that was removed stays until the next controller")
+    yield from commit("rollouts", deletes, on_rejected=left)
     yield from apply("rollouts", [Step(facts=(RolloutGone(name),))])
+    return True

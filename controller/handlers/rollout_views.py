@@ -9,8 +9,8 @@ from typing import Final
 from controller.handlers import rollout_brakes, rollout_quarantine
 from controller.model import rollout_rows
 from controller.model.context import ControllerContext
+from controller.model.rollout import Rollout
 from controller.model.rollout_parts import Part
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, read
 from controller.rollout.choosing import Hold
 from controller.rollout.states import MoveState

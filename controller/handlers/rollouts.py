@@ -26,9 +26,9 @@ from controller.handlers.rollout_quarantine import quarantine
 from controller.handlers.rollout_records import confirmed, happen, write_marks, write_state
 from controller.model import rollout_rows
 from controller.model.context import ControllerContext
+from controller.model.rollout import Rollout
 from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
 from controller.model.rollout_parts import Part
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, apply, read
 from controller.rollout.judging import TOPIC_DELETED, Course
 from controller.rollout.states import BACK, Happening, MoveState, Phase
@@ -74,8 +74,11 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
     if rollout is None:
         return
     if rollout.interrupted:
+        left = len(rollout.interrupted)
         yield from open_parts(context, rollout, rollout.interrupted[:OPENED_AT_ONCE])
-        yield from _again(rollout)
+        # If the store takes no write of this rollout, to try again at once would be in vain.
+        if len(rollout.interrupted) < left:
+            yield from _again(rollout)
         return
     looks = looks or rollout.is_look_due
     if looks:
@@ -153,7 +156,8 @@ def _open_next(context: ControllerContext, rollout: Rollout, *, looks: bool) -> 
     following = rollout.unread[0]
     parts = tuple(replace(p, opened=True) if p.first == following.first else p for p in rollout.stored.parts)
     # From now on the next controller looks whether moves of this part are in flight.
-    yield from write_state(rollout, parts=parts)
+    if not (yield from write_state(rollout, parts=parts)):
+        return False
     yield from open_parts(context, rollout, rollout.interrupted)
     return True
 
@@ -262,7 +266,8 @@ def _move_on(context: ControllerContext, rollout: Rollout, *, looks: bool) -> Ro
     if rollout.direction is BACK:
         yield from leave_out_dead(context, rollout)
     has_begun_all = yield from begin_next(context, rollout)
-    if not has_begun_all or any(part.is_over for part in rollout.parts.values()):
+    # A part that could not be closed is closed at a later look.
+    if not has_begun_all or any(part.is_over for first, part in rollout.parts.items() if first not in over):
         yield from _again(rollout)
 
 

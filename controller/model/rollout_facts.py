@@ -152,6 +152,13 @@ class RoomTold(RolloutFact):
 
 
 @frozen
+class NotThrottled(RolloutFact):
+    """These live brokers and topics cannot be throttled now, for these reasons: moves that need it wait."""
+
+    faults: Mapping[int | str, str]
+
+
+@frozen
 class MovesChosen(RolloutFact):
     """The moves that were looked at last wait for this; with `are_more`, others may begin right now.
 

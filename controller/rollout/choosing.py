@@ -63,6 +63,7 @@ class Standing:
         taken: The moves that have begun, and for which more room may be used than `disks` shows.
         to: The log directories that the plan names.
         urgent: The partitions that come first, as they lack replicas.
+        unthrottled: The live brokers, and the topics, that could not be throttled a moment ago, and why.
         hold: Why nothing begins.
     """
 
@@ -74,6 +75,7 @@ class Standing:
     taken: Collection[Move] = ()
     to: Places = field(factory=dict)
     urgent: Collection[TopicPartition] = frozenset()
+    unthrottled: Mapping[int | str, str] = field(factory=dict)
     hold: Hold | None = None
 
     def leader(self, move: Move) -> int:
@@ -243,7 +245,7 @@ class _Load:
         hold = self.standing.hold
         if hold is not None and not (hold.spares_urgent and move.tp in self.standing.urgent):
             return Wait(Reason.HELD, text=hold.text)
-        return self._at_brokers(move) or self._in_general(move)
+        return self._at_brokers(move) or self._at_throttles(move) or self._in_general(move)
 
     def _at_brokers(self, move: Move) -> Wait | None:
         adding, leader, left = move.adding, self.standing.leader(move), _leaves(move, self.standing)
@@ -264,6 +266,13 @@ class _Load:
         if left != NO_LEADER and self._leaders[left] >= most:
             return Wait(Reason.LEADERS, left, most=most)
         return None
+
+    def _at_throttles(self, move: Move) -> Wait | None:
+        """Return the wait for a live broker or a topic that cannot be throttled: the move would copy at full speed."""
+        unthrottled = self.standing.unthrottled
+        subjects = (move.topic, *move.before, *move.after) if unthrottled and move.adding else ()
+        text = next((unthrottled[subject] for subject in subjects if subject in unthrottled), None)
+        return None if text is None else Wait(Reason.UNTHROTTLED, text=text)
 
     def _most_leaders(self, broker: int) -> int:
         led = self.standing.led.get(broker)

@@ -21,6 +21,7 @@ class Reason(Enum):
     DEAD = "dead"
     DEAD_IN_FLIGHT = "dead_in_flight"
     NO_LEADER = "no_leader"
+    UNTHROTTLED = "unthrottled"
     HELD = "held"
 
 
@@ -53,5 +54,6 @@ _WORDS: Final = {
     Reason.DEAD: "broker {0.broker} is not alive",
     Reason.DEAD_IN_FLIGHT: "broker {0.broker} is not alive, and moves in flight end once it is in their ISRs",
     Reason.NO_LEADER: "it has no leader to copy from",
+    Reason.UNTHROTTLED: "{0.text}",
     Reason.HELD: "{0.text}",
 }
