@@ -166,3 +166,31 @@ async def test_an_earlier_release_takes_a_move_of_a_deleted_topic_for_a_failed_o
     course.journal.add_end(MoveState.DELETED, [MOVE.tp], "its topic was deleted")
     *_, entry = Journal(course.journal.path).read()
     assert (entry["state"], entry["why"]) == ("failed", "its topic was deleted")
+
+
+@define
+class Throttle:
+    """A throttle that some brokers do not take."""
+
+    faults: dict[int | str, str]
+    rate: int | None = 1_000
+    lifted: list[TopicPartition] = field(factory=list)
+
+    async def begin(self, _states: object, _targets: object) -> dict[int | str, str]:
+        return self.faults
+
+    async def end(self, over: Sequence[TopicPartition]) -> None:
+        self.lifted += over
+
+
+async def test_a_move_waits_for_a_live_broker_that_cannot_be_throttled(course: Course) -> None:
+    runner, brokers = course.runner, course.brokers
+    throttle = Throttle({3: "broker 3 cannot be throttled: it does not answer"})
+    runner.slowing = cast("Slowing", throttle)
+    brokers.partitions = (PartitionState("t", "id", 0, 1, 1, 1, (1, 2), 1, (1, 2)),)
+    await course.look()
+    for _ in range(2):
+        await runner._begin_next({})  # noqa: SLF001
+        assert runner._work.in_flight == []  # noqa: SLF001
+    assert throttle.lifted == [MOVE.tp]
+    assert list(map(str, runner._work.waits.values())) == [throttle.faults[3]]  # noqa: SLF001

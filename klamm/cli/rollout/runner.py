@@ -112,7 +112,7 @@ class Runner:
         if begun:
             self.display.say(f"picked up {len(begun):,} moves that had begun")
             states = await self._states_of(begun)
-            await self.slowing.begin(states.values(), {tp: self._work.move(tp).after for tp in begun})
+            await self.slowing.renew(states.values(), {tp: self._work.move(tp).after for tp in begun})
 
     async def _step(self) -> None:
         await self._take_wishes()
@@ -140,7 +140,7 @@ class Runner:
         if self.slowing.rate != self.options.throttle or await self.slowing.is_anyone_back():
             self.slowing.rate = self.options.throttle
             flying = {move.tp: move.after for move in self._work.in_flight}
-            await self.slowing.begin((await self._states_of(flying)).values(), flying)
+            await self.slowing.renew((await self._states_of(flying)).values(), flying)
 
     def _take_entries(self) -> None:
         entries = self.journal.read()
@@ -179,8 +179,8 @@ class Runner:
             state = states.get(tp)
             is_other = state is not None and self._is_other_topic(state)
             is_gone = tp.topic not in topics if state is None else state.leader == LEADER_DURING_DELETE
-            was_seen = self._work.was_seen(tp)
-            said = judge(self._work.move(tp), state, was_seen=was_seen, is_other_topic=is_other, is_deleted=is_gone)
+            seen = self._work.was_seen(tp)
+            said = judge(self._work.move(tp), state, was_seen=seen, is_other_topic=is_other, is_deleted=is_gone)
             match said.course:
                 case Course.ENDED:
                     found[self._work.direction.ended, ""].append(tp)
@@ -298,9 +298,8 @@ class Runner:
         states = await self._states_of([move.tp for move in chosen])
         self._judge(states, [move.tp for move in chosen])
         ready = [move for move in chosen if self._work.is_waiting(move.tp)]
-        if not ready:
+        if not (ready and (ready := await self._throttled(ready, states))):
             return
-        await self.slowing.begin(states.values(), {move.tp: move.after for move in ready})
         self.journal.add(
             "begun", state=self._work.direction.in_flight.value, moves=[[*move.tp, move.before] for move in ready]
         )
@@ -310,6 +309,15 @@ class Runner:
         refused |= await request(self.admin, [move for move in ready if move.tp not in refused], self.display)
         for tp, text in refused.items():
             self._refuse(tp, text)
+
+    async def _throttled(self, moves: Sequence[Move], states: Mapping[TopicPartition, PartitionState]) -> list[Move]:
+        """Throttle moves; return those that may begin. While one cannot be throttled, what needs it waits."""
+        faults = await self.slowing.begin(states.values(), {move.tp: move.after for move in moves})
+        self._around.unthrottled |= faults
+        if faults:
+            # Whether the others are throttled is not known: the next step tries with those.
+            await self.slowing.end([move.tp for move in moves])
+        return [] if faults else list(moves)
 
     @property
     def _log_dirs(self) -> Places:

@@ -33,6 +33,9 @@ class Surroundings:
     hold: Hold | None = None
     """Why nothing begins for now, but for the operator's own holds."""
 
+    unthrottled: dict[int | str, str] = field(factory=dict)
+    """The live brokers and topics that could not be throttled since the last look, and why."""
+
     lagging: frozenset[TopicPartition] = frozenset()
     """The partitions that lack replicas although the brokers of these are alive."""
 
@@ -81,10 +84,12 @@ class Surroundings:
         `to` has the directories that are named for new replicas.
         """
         paused = ", ".join(sorted(paused_by))
-        return evolve(self._standing, to=to, hold=Hold(f"paused by {paused}") if paused else self.hold)
+        hold = Hold(f"paused by {paused}") if paused else self.hold
+        return evolve(self._standing, to=to, unthrottled=self.unthrottled, hold=hold)
 
     def _see(self, found: MetadataResponse) -> None:
         states: Mapping[TopicPartition, PartitionState] = {state.tp: state for state in found.partitions}
+        self.unthrottled = {}
         self.live = frozenset(broker.id for broker in found.brokers)
         self.lagging = frozenset(tp for tp, state in states.items() if _lags(state, self.live))
         there = {state.topic for state in found.partitions if state.leader != LEADER_DURING_DELETE}
