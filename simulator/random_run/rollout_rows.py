@@ -1,13 +1,13 @@
 """Draws rows of rollouts that make no sense, and the next controller that reads them.
 
 A rollout that nobody has started has one absurd field among valid rows; the run's own rollout gets a row of that other
-one. Both are to be quarantined, while the rest of the run goes on.
+one. Both are to be quarantined, while the rest of the run goes on. Other rows are closed to writes for a while.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from attrs import evolve
@@ -15,7 +15,7 @@ from attrs import evolve
 from simulator.actions.processes import Crash, Start
 from simulator.actions.rollouts import OrderRollout
 from simulator.actions.scene import CONTROLLER, SAME
-from simulator.actions.znodes import Damage, DamageExisting
+from simulator.actions.znodes import Allow, Damage, DamageExisting
 from simulator.random_run.foreign_rows import (
     ABSURD_VALUES,
     ROLLOUT,
@@ -28,6 +28,7 @@ from simulator.random_run.foreign_rows import (
 from simulator.random_run.happenings import Happening, InTurn, Lasting
 from transport.messages import RolloutOrder
 from transport.store import paths
+from transport.store.tree import Access
 
 _CHANCE_OF_ITS_OWN: Final = 0.3
 _CHANCE_TO_BE_FIRST: Final = 0.5
@@ -53,6 +54,20 @@ def draw(rng: random.Random, name: str, at: float, seconds: float) -> Iterator[H
     if rng.random() < _CHANCE_OF_A_REMOVAL:
         order = OrderRollout(name if is_own else ROLLOUT, RolloutOrder.REMOVE)
         yield Happening(rng.uniform(at + 1, seconds), None, order)
+
+
+def draw_closed(
+    rng: random.Random, name: str, brokers: Sequence[int], at: float, seconds: float
+) -> Iterator[Happening]:
+    """Draw rows of a rollout, or of a broker's throttle, that are closed for a while, and orders in the meantime."""
+    root, throttle = paths.rollout(name), paths.broker_config(rng.choice(brokers))
+    rows = root, root, f"{root}/marks", paths.rollout_marks(name, 0), paths.rollout_strangers(name), throttle, throttle
+    begin = rng.uniform(at, max(at, seconds - 4))
+    path, lasts = rng.choice(rows), rng.uniform(0.5, 4.0)
+    yield Happening(begin, None, Lasting(Allow(path, Access.READ), lasts, (Allow(path, Access.ALL),)))
+    for _ in range(rng.randint(0, 2)):
+        order = OrderRollout(name, rng.choice(list(RolloutOrder)))
+        yield Happening(begin + rng.uniform(0.0, lasts), None, order)
 
 
 def _all_rows(row: Row, *, is_first: bool) -> dict[str, bytes]:

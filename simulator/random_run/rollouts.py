@@ -42,6 +42,7 @@ _CHANCE_OF_ADAPTING: Final = 0.3
 _CHANCE_OF_LITTLE_ROOM: Final = 0.25
 
 _CHANCE_OF_DAMAGED_ROWS: Final = 0.35
+_CHANCE_OF_CLOSED_ROWS: Final = 0.3
 
 _MANY: Final = 3
 
@@ -98,6 +99,8 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     rows = random.Random(f"rows of {drawn.name} at {drawn.at}")
     if rows.random() < _CHANCE_OF_DAMAGED_ROWS:
         happenings += rollout_rows.draw(rows, drawn.name, drawn.at, seconds)
+    if rows.random() < _CHANCE_OF_CLOSED_ROWS:
+        happenings += rollout_rows.draw_closed(rows, drawn.name, settings.broker_ids, drawn.at, seconds)
     drawn = evolve(drawn, rng=random.Random(f"{drawn.name} at {drawn.at}"))
     if drawn.rng.random() < _CHANCE_OF_LITTLE_ROOM:
         return [happenings[0], *_with_little_room(drawn, start)]

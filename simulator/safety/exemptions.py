@@ -85,6 +85,10 @@ class Exemptions:
         """Return whether a row is exempt."""
         return path in self._rows
 
+    def is_damaged(self, path: str) -> bool:
+        """Return whether a row is exempt because its data may be anything, and not only closed to writes."""
+        return path in self._unreadable
+
     @property
     def has_brokers(self) -> bool:
         """Whether a broker's registration is exempt."""

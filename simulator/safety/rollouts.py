@@ -22,7 +22,12 @@ from simulator.safety.partitions import PartitionChange, Partitions, is_controll
 from simulator.safety.rollout_limits import Flying, Planned, RoomKnown, exceeded, short_of_room
 from simulator.signals import Signals
 from simulator.store.durable import Durable
-from transport.messages import AlterPartitionReassignmentsRequest, IncrementalAlterConfigsRequest, RolloutMove
+from transport.messages import (
+    UNTHROTTLED,
+    AlterPartitionReassignmentsRequest,
+    IncrementalAlterConfigsRequest,
+    RolloutMove,
+)
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths, rollouts
 from transport.store.fields import UndecodableZnode
@@ -191,10 +196,23 @@ class Rollouts:
         counted = [each for each in flying if each.move is one or known is None or known.issuperset(each.move.target)]
         for text in exceeded(self._flying(one), counted, stored.settings):
             yield f"rollout {one.rollout} {text}"
+        if stored.settings.throttle != UNTHROTTLED and not self.are_rates_by_hand:
+            yield from (f"{begins}, {text}" for text in self._unthrottled(one, durable, known))
         if self.room_known is None or stored.settings.ignore_room:
             return
         for text in short_of_room(one, [each.move for each in flying], self.room_known(host, one.rollout)):
             yield f"{begins}, {text}"
+
+    def _unthrottled(self, one: Planned, durable: Durable, known: Collection[int] | None) -> Iterator[str]:
+        """Yield the live brokers of a move that have no rate although its rollout has a throttle."""
+        exempt = self.partitions.exempt
+        for rate, brokers in zip(THROTTLES[:2], (one.origin, one.adding), strict=True):
+            for broker in sorted(brokers) if one.adding else ():
+                path = paths.broker_config(broker)
+                znode = durable.tree.read(path)
+                is_alive = broker in durable.brokers() and (known is None or broker in known)
+                if is_alive and (znode is None or rate.encode() not in znode.data) and not exempt.is_damaged(path):
+                    yield f"while the live broker {broker} has no {rate}"
 
     def _is_flying(self, each: Planned) -> bool:
         partition = self.partitions.get(each.tp)

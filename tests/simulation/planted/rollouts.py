@@ -113,6 +113,33 @@ def moves_of_a_deleted_topic_wait_for_ever(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def an_order_that_is_not_written_is_answered_with_success(patch: pytest.MonkeyPatch) -> None:
+    """Take a state of a rollout for written that the store has rejected."""
+    edit(
+        patch,
+        "controller.handlers.rollout_records:write_state",
+        ("return not failed", "return True"),
+    )
+
+
+def a_dead_broker_of_a_move_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """Let a move in flight use up no limit, whether its brokers are alive or not."""
+    edit(
+        patch,
+        "controller.rollout.choosing:InFlight.of.__func__",
+        ("if broker not in isr and not is_alive(broker)), None)", "if broker not in isr), None)"),
+    )
+
+
+def a_move_begins_at_full_speed(patch: pytest.MonkeyPatch) -> None:
+    """Begin a move also where a live broker cannot be throttled."""
+    edit(
+        patch,
+        "controller.handlers.rollout_moves:_throttled",
+        ("if is_held(part.moves[number]):", "if is_held(part.moves[number]) and number < 0:"),
+    )
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
@@ -126,4 +153,7 @@ BUGS = (
     a_rate_of_a_rollout_is_left,
     a_row_of_a_rollout_is_not_judged,
     moves_of_a_deleted_topic_wait_for_ever,
+    an_order_that_is_not_written_is_answered_with_success,
+    a_dead_broker_of_a_move_is_not_waited_for,
+    a_move_begins_at_full_speed,
 )
