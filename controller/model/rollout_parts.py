@@ -158,7 +158,7 @@ class Part:
         why = dict(self.why)
         for number, (_, text) in changes.items():
             _note(why, number, text)
-        return StoredMarks(marks.translate(_STORED), why)
+        return StoredMarks(bytes(marks).translate(_STORED), why)
 
     def waiting_of(self, topics: Collection[str]) -> list[int]:
         """Return the moves of topics that wait."""

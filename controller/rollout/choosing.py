@@ -270,7 +270,9 @@ class _Load:
     def _at_throttles(self, move: Move) -> Wait | None:
         """Return the wait for a live broker or a topic that cannot be throttled: the move would copy at full speed."""
         unthrottled = self.standing.unthrottled
-        subjects = (move.topic, *move.before, *move.after) if unthrottled and move.adding else ()
+        subjects: tuple[int | str, ...] = (move.topic, *move.before, *move.after)
+        if not (unthrottled and move.adding):
+            return None
         text = next((unthrottled[subject] for subject in subjects if subject in unthrottled), None)
         return None if text is None else Wait(Reason.UNTHROTTLED, text=text)
 

@@ -96,11 +96,11 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         # Once the faults are over, it comes to its end.
         happenings.append(Happening(seconds - 0.1, None, drawn.order(RolloutOrder.UNDO)))
     # What follows has a generator of its own, so that all else is as it would be without it.
-    rows = random.Random(f"rows of {drawn.name} at {drawn.at}")
-    if rows.random() < _CHANCE_OF_DAMAGED_ROWS:
-        happenings += rollout_rows.draw(rows, drawn.name, drawn.at, seconds)
-    if rows.random() < _CHANCE_OF_CLOSED_ROWS:
-        happenings += rollout_rows.draw_closed(rows, drawn.name, settings.broker_ids, drawn.at, seconds)
+    rng = random.Random(f"rows of {drawn.name} at {drawn.at}")
+    if rng.random() < _CHANCE_OF_DAMAGED_ROWS:
+        happenings += rollout_rows.draw(rng, drawn.name, drawn.at, seconds)
+    if rng.random() < _CHANCE_OF_CLOSED_ROWS:
+        happenings += rollout_rows.draw_closed(rng, drawn.name, settings.broker_ids, drawn.at, seconds)
     drawn = evolve(drawn, rng=random.Random(f"{drawn.name} at {drawn.at}"))
     if drawn.rng.random() < _CHANCE_OF_LITTLE_ROOM:
         return [happenings[0], *_with_little_room(drawn, start)]

@@ -46,7 +46,7 @@ async def _paused(bench: Bench) -> None:
 
 def _order(order: RolloutOrder, **changes: int) -> Callable[[Bench], Awaitable[Errors]]:
     async def give(bench: Bench) -> Errors:
-        await Operator(bench).order(order, **changes)
+        await Operator(bench).order(order, name=NAME, **changes)
         return ()
 
     return give
