@@ -15,7 +15,7 @@ from attrs import evolve
 from simulator.actions.processes import Crash, Start
 from simulator.actions.rollouts import OrderRollout
 from simulator.actions.scene import CONTROLLER, SAME
-from simulator.actions.znodes import Allow, Damage, DamageExisting
+from simulator.actions.znodes import Allow, Damage, DamageExisting, WriteSettings
 from simulator.random_run.foreign_rows import (
     ABSURD_VALUES,
     ROLLOUT,
@@ -56,14 +56,19 @@ def draw(rng: random.Random, name: str, at: float, seconds: float) -> Iterator[H
         yield Happening(rng.uniform(at + 1, seconds), None, order)
 
 
-def draw_closed(
-    rng: random.Random, name: str, brokers: Sequence[int], at: float, seconds: float
-) -> Iterator[Happening]:
-    """Draw rows of a rollout, or of a broker's throttle, that are closed for a while, and orders in the meantime."""
-    root, throttle = paths.rollout(name), paths.broker_config(rng.choice(brokers))
-    rows = root, root, f"{root}/marks", paths.rollout_marks(name, 0), paths.rollout_strangers(name), throttle, throttle
-    begin = rng.uniform(at, max(at, seconds - 4))
-    path, lasts = rng.choice(rows), rng.uniform(0.5, 4.0)
+def draw_unthrottled(rng: random.Random, brokers: Sequence[int], at: float) -> Iterator[Happening]:
+    """Draw a broker that cannot be throttled for a while, from before a rollout begins."""
+    broker = rng.choice(brokers)
+    path = paths.broker_config(broker)
+    closed = Lasting(Allow(path, Access.READ), rng.uniform(2.0, 7.0), (Allow(path, Access.ALL),))
+    yield Happening(at - 0.05, None, InTurn((WriteSettings({f"brokers/{broker}": {}}), closed)))
+
+
+def draw_closed(rng: random.Random, name: str, at: float, seconds: float) -> Iterator[Happening]:
+    """Draw rows of a rollout that controllers may not write for a while, and orders in the meantime."""
+    root, lasts = paths.rollout(name), rng.uniform(0.5, 4.0)
+    rows = root, root, f"{root}/marks", paths.rollout_marks(name, 0), paths.rollout_strangers(name)
+    begin, path = rng.uniform(at, max(at, seconds - 4)), rng.choice(rows)
     yield Happening(begin, None, Lasting(Allow(path, Access.READ), lasts, (Allow(path, Access.ALL),)))
     for _ in range(rng.randint(0, 2)):
         order = OrderRollout(name, rng.choice(list(RolloutOrder)))
