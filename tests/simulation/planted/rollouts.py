@@ -9,7 +9,7 @@ from tests.simulation.planted.edits import edit
 
 def a_limit_of_a_rollout_is_forgotten_by_the_next_controller(patch: pytest.MonkeyPatch) -> None:
     """Let the moves that a former controller has begun count for no limit."""
-    ours = "ours = [part.moves[number] for part, number in rollout.flying]"
+    ours = "ours = _in_flight(context, rollout)"
     edit(
         patch,
         "controller.handlers.rollout_moves:_choose",
@@ -22,7 +22,7 @@ def a_move_of_a_rollout_may_begin_twice(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.rollout_moves:_begin",
-        ("yield from write_marks(rollout, changes)\n", "yield from ()\n"),
+        ("yield from write_marks(rollout, (yield from confirmed(context, rollout, changes)))", "yield from ()"),
         ("for part, number in begun if part.state(number) is part.direction.in_flight]", "for part, number in begun]"),
     )
 
