@@ -29,7 +29,7 @@ from benchmarks.kit.memory import resident_bytes_of
 from benchmarks.kit.samples import say
 from benchmarks.kit.times import Times, taking_time
 from controller.events import ControllerEvent
-from controller.model.rollouts import Rollout
+from controller.model.rollout import Rollout
 from controller.observation.instruments import Instrument
 from transport.messages import (
     ChangeRolloutRequest,

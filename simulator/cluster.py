@@ -6,7 +6,7 @@ take effect at once; async methods use the cluster's own admin api, or wait in v
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
@@ -362,12 +362,20 @@ def _room_known(controllers: Mapping[int, ControllerProcess], host: str, name: s
     return {} if rollout is None else {**dict.fromkeys(rollout.untold), **rollout.disks}
 
 
+def _brokers_known(controllers: Mapping[int, ControllerProcess], host: str) -> Collection[int]:
+    """Return the brokers that are alive, as far as the controller on a host knows."""
+    [service] = [each.service for each in controllers.values() if each.host == host]
+    office = None if service is None else service.office
+    return () if office is None else office.context.brokers.keys()
+
+
 def _assemble(world: World) -> SimulatedCluster:
     settings = world.settings
     controllers = {id_: ControllerProcess(world, id_) for id_ in settings.controller_ids}
     brokers = {id_: BrokerProcess(world, id_, Disk(world.safety, id_)) for id_ in settings.broker_ids}
     world.safety.disks.update((id_, process.disk) for id_, process in brokers.items())
     world.safety.rollouts.room_known = partial(_room_known, controllers)
+    world.safety.rollouts.brokers_known = partial(_brokers_known, controllers)
     bootstrap = [(process.host, PORT) for process in controllers.values()]
     admin = ObservedAdmin(world.network.at(ADMIN), bootstrap, None, 30.0)
     return SimulatedCluster(world, admin, Load(world), controllers, brokers, world.safety.durable)

@@ -22,7 +22,7 @@ from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster, open_k
 from controller.admin.kafka_progress import THROTTLES, Settings, Sizes, Throttles, copied, described
 from controller.admin.klamm_only import KlammOnly, refuse
 from controller.admin.log_mover import Directories, Replica
-from controller.admin.reassignments import Reassignment, ReassignmentDescriptions
+from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, naming_dead
 from controller.model.rate_window import RateWindow
 from transport import messages
 from transport.errors import ApiError, ErrorCode
@@ -160,7 +160,9 @@ class KafkaAdmin(KlammOnly):
         self._sample(copied(moves, sizes))
         rates = {tp: window.rate() for tp, window in self._rates.items()}
         answer = described(moves, states, sizes, throttles, rates)
-        return ReassignmentDescriptions.of(answer, None)
+        live = {broker.id for broker in (await self.read_metadata(())).brokers} if moves else set[int]()
+        named = tuple(naming_dead(move, live) for move in answer.reassignments)
+        return ReassignmentDescriptions.of(replace(answer, reassignments=named), None)
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[messages.ResourceConfigs, ...]:
         """Return the settings in effect for topics and brokers, and the sources of their values."""

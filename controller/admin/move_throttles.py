@@ -35,6 +35,14 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 
 
+class NotThrottled(ApiError):
+    """The settings of a topic or broker cannot be read, or not be changed."""
+
+    def __init__(self, resource: ConfigResource, code: ErrorCode, message: str) -> None:
+        super().__init__(code, message)
+        self.resource = resource
+
+
 def replicas_of(
     states: Iterable[PartitionState], targets: Mapping[TopicPartition, tuple[int, ...]]
 ) -> dict[Side, ByTopic]:
@@ -94,7 +102,7 @@ async def own_settings(
     found = await admin.describe_configs(resources) if resources else ()
     for item in found:
         if item.error not in {ErrorCode.NONE, *_IS_GONE}:
-            raise ApiError(item.error, item.message)
+            raise NotThrottled(item.resource, item.error, item.message)
     return {
         item.resource: {entry.name: entry.value for entry in item.entries if entry.source in _OWN_SOURCES}
         for item in found
@@ -103,8 +111,9 @@ async def own_settings(
 
 
 async def alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource]) -> None:
-    """Make changes, if there are any. Raises ApiError for the first that is refused."""
+    """Make changes, if there are any. Raises NotThrottled for the first that is refused."""
     wanted = [change for change in changes if change.configs]
     for outcome in await admin.incremental_alter_configs(wanted) if wanted else ():
         if outcome.error is not ErrorCode.NONE:
-            raise ApiError(outcome.error, f"{outcome.resource.name}: {outcome.message or outcome.error.name}")
+            text = f"{outcome.resource.name}: {outcome.message or outcome.error.name}"
+            raise NotThrottled(outcome.resource, outcome.error, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import field, frozen
 from msgspec.structs import replace
@@ -81,3 +81,19 @@ class ReassignmentDescriptions(Mapping[Reassignment, ReassignmentDescription]):
     def __len__(self) -> int:
         """Return the number of reassignments in progress."""
         return len(self._found)
+
+
+def naming_dead(move: ReassignmentDescription, live: Collection[int]) -> ReassignmentDescription:
+    """Return a description that names the dead brokers for which a move waits, in the words of Klamm's controller.
+
+    The target is complete only with all its replicas, also with those that the partition had before.
+    """
+    missing = [item.broker for item in move.progress if not item.in_sync]
+    dead = [broker for broker in missing if broker not in live]
+    if not dead:
+        return move
+    joining = [str(broker) for broker in missing if broker in live]
+    words = [f"broker {broker}, which is not alive" for broker in dead]
+    if joining:
+        words.append(f"broker{'s' if len(joining) > 1 else ''} {', '.join(joining)} to join the ISR")
+    return replace(move, waits_for="; ".join(words))

@@ -79,6 +79,9 @@ def named(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic]) ->
         new = frozenset() if named is None else topics.get(resource.name, frozenset()) - named
         if new:
             configs += _merged(side, ConfigOperation.APPEND, new)
+        if new and _is_damaged(own, side.replicas_of_moves):
+            # To a record that others have damaged nothing can be added.
+            configs[-1] = set_to(side.replicas_of_moves, render_replicas(new))
     return AlterConfigsResource(resource, tuple(configs))
 
 
@@ -126,6 +129,14 @@ def _pairs_in(own: Own, name: str) -> Pairs | None:
         return parse_replicas(own.get(name, ""))
     except ValueError:
         return frozenset()
+
+
+def _is_damaged(own: Own, name: str) -> bool:
+    try:
+        parse_replicas(own.get(name, ""))
+    except ValueError:
+        return True
+    return False
 
 
 def _merged(side: Side, operation: ConfigOperation, pairs: Pairs) -> list[AlterableConfig]:

@@ -16,7 +16,7 @@ import trio
 from attrs import frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
-from controller.admin.reassignments import ReassignmentDescriptions
+from controller.admin.reassignments import ReassignmentDescriptions, naming_dead
 from controller.model.faults import outgrown, partition_fault, target_fault
 from controller.model.reassignment import reassign_to
 from transport import messages
@@ -93,7 +93,9 @@ class ZnodeMoves:
 
     async def describe_reassignments(self) -> ReassignmentDescriptions:
         """Return the progress of reassignments as shown by the ISRs: ZooKeeper has neither sizes nor times."""
-        described = tuple(_described(move) for move in await self.list_partition_reassignments())
+        moves = await self.list_partition_reassignments()
+        live = {broker.id for broker in await self._retried(self._brokers)} if moves else set[int]()
+        described = tuple(naming_dead(_described(move), live) for move in moves)
         return ReassignmentDescriptions.of(messages.DescribeReassignmentsResponse(described), None)
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:

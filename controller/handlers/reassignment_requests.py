@@ -58,7 +58,10 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
         ),
     )
     accepted = {tp: target for tp, target in new.items() if tp not in faults}
-    yield from rollout_overrides.take_out(context, accepted)
+    held = yield from rollout_overrides.take_out(context, accepted)
+    for tp, (_, text) in held.items():
+        log.error("a request to move waits for the next one", partition=str(tp), reason=text)
+    accepted = {tp: target for tp, target in accepted.items() if tp not in held}
     yield from reassignments.begin(context, accepted)
     return accepted
 
@@ -102,8 +105,8 @@ def requested_by_api(
     faults |= yield from reassignment_entries.withdraw(context, targets)
     targets = {tp: target for tp, target in targets.items() if tp not in faults}
     new = {tp: target for tp, target in targets.items() if _is_new(context, tp, target)}
-    yield from rollout_overrides.take_out(context, new)
-    yield from reassignments.begin(context, new)
+    faults |= yield from rollout_overrides.take_out(context, new)
+    yield from reassignments.begin(context, {tp: target for tp, target in new.items() if tp not in faults})
     outcomes = [
         PartitionError(*tp, *faults[tp]) if tp in faults else _outcome(context, tp, targets[tp]) for tp in wanted
     ]

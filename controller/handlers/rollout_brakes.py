@@ -8,8 +8,8 @@ from typing import Final
 
 from controller.model.context import ControllerContext
 from controller.model.notable import Notable, judge
+from controller.model.rollout import Rollout
 from controller.model.rollout_facts import RolloutSeen, RoomTold, SignalSeen, Under
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, apply
 from controller.rollout.choosing import Hold
 from controller.rollout.room import Disk

@@ -9,12 +9,12 @@ from typing import Final
 
 from controller.handlers import reassignments, rollout_brakes, rollout_throttles
 from controller.handlers.reassignment_requests import refusal
-from controller.handlers.rollout_records import write_marks
+from controller.handlers.rollout_records import confirmed, write_marks
 from controller.model.context import ControllerContext
 from controller.model.faults import outgrown
-from controller.model.rollout_facts import MoveLeftOut, MovesChosen
+from controller.model.rollout import Rollout
+from controller.model.rollout_facts import MoveLeftOut, MovesChosen, NotThrottled
 from controller.model.rollout_parts import Part
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, apply
 from controller.rollout.backlog import WIDTH, lane_of
 from controller.rollout.choosing import Choice, InFlight, Limits, Standing, choose, passed_over
@@ -23,8 +23,8 @@ from controller.rollout.moves import Move
 from controller.rollout.states import FORTH, MoveState
 from controller.rollout.waiting import Reason, Wait
 from transport.log import get_logger
-from transport.messages import UNLIMITED, RolloutSettings
-from transport.metadata import NO_LEADER, OfReplicas, TopicPartition
+from transport.messages import UNLIMITED, UNTHROTTLED, RolloutSettings
+from transport.metadata import NEVER_LED, NO_LEADER, OfReplicas, TopicPartition
 
 log = get_logger(__name__)
 
@@ -49,7 +49,8 @@ def judged(context: ControllerContext, part: Part, number: int) -> Judgement:
     if assignment and not part.is_forth and _is_being_cancelled(move, assignment):
         return Judgement(Course.WAITING)
     is_other = not is_gone and context.topic_id(move.topic) != part.topic_ids[move.topic]
-    return judge(move, assignment if assignment and assignment.replicas else None, is_other_topic=is_other)
+    now = assignment if assignment and assignment.replicas else None
+    return judge(move, now, is_other_topic=is_other, is_deleted=is_gone)
 
 
 def _is_being_cancelled(move: Move, now: OfReplicas) -> bool:
@@ -72,20 +73,24 @@ def begin_next(context: ControllerContext, rollout: Rollout) -> Rounds[bool]:
     # A partition that is gone has no leader to wait for.
     gone = [place for move, place in places.items() if move.tp in choice.waits and _is_gone(context, *place)]
     chosen = [*(places[move] for move in begin), *gone]
+    unthrottled = rollout.unthrottled
     begun = yield from _begin(context, rollout, chosen)
+    if rollout.unthrottled != unthrottled:
+        return False  # others, which need the same throttles, do not begin in their place
     # If no mark could be written, trying again at once would be in vain.
     is_in_vain = all(part.state(number) is part.direction.pending for part, number in chosen)
     return is_in_vain or (len(begun) == len(choice.begin) and not gone)
 
 
 def _is_gone(context: ControllerContext, part: Part, number: int) -> bool:
-    return judged(context, part, number).course is Course.FAILED
+    return judged(context, part, number).course in {Course.FAILED, Course.DELETED}
 
 
 def _candidates(context: ControllerContext, rollout: Rollout) -> Places:
-    limits, into = limits_of(rollout.stored.settings), _into(rollout)
-    flying = [part.moves[number] for part, number in rollout.flying]
-    is_stuck = passed_over(flying, limits, partial(_leader, context), lambda broker: broker not in context.brokers)
+    limits, flying = limits_of(rollout.stored.settings), _in_flight(context, rollout)
+    into = Counter(broker for each in flying for broker in each.receivers)
+    counted = (each.move for each in flying if each.receivers)
+    is_stuck = passed_over(counted, limits, partial(_leader, context), lambda broker: broker not in context.brokers)
 
     def is_open(broker: int) -> bool:
         return into[broker] < limits.into and (broker < 0 or broker in context.brokers)
@@ -133,15 +138,20 @@ def _asks(
     return frozenset(broker for move in waiting for broker in move.adding) & context.brokers.keys()
 
 
-def _into(rollout: Rollout) -> Counter[int]:
-    return Counter(broker for part, number in rollout.flying for broker in part.moves[number].adding)
+def _in_flight(context: ControllerContext, rollout: Rollout) -> list[InFlight]:
+    return [_flight(context, part.moves[number]) for part, number in rollout.flying]
+
+
+def _flight(context: ControllerContext, move: Move) -> InFlight:
+    isr = context.leadership.get(move.tp, NEVER_LED).isr
+    return InFlight.of(move, context.brokers.__contains__, isr, is_stalled=False)
 
 
 def _choose(context: ControllerContext, rollout: Rollout, places: Places) -> Choice:
-    ours = [part.moves[number] for part, number in rollout.flying]
+    ours = _in_flight(context, rollout)
     # Moves that administrators have asked for go first: the limits leave only the rest to the rollout.
-    others = [_move_of(context, tp) for tp in context.reassigning if tp not in context.rollouts.flying]
-    flying = [InFlight(move, _is_stuck(context, move)) for move in (*ours, *others)]
+    foreign = [_move_of(context, tp) for tp in context.reassigning if tp not in context.rollouts.flying]
+    flying = [*ours, *(_flight(context, move) for move in foreign)]
     standing = _standing(context, rollout, [*places, *(each.move for each in flying)])
     return choose(places, flying, limits_of(rollout.stored.settings), standing)
 
@@ -157,10 +167,6 @@ def _move_of(context: ControllerContext, tp: TopicPartition) -> Move:
     return Move(*tp, assignment.origin_replicas, assignment.target_replicas)
 
 
-def _is_stuck(context: ControllerContext, move: Move) -> bool:
-    return any(broker not in context.brokers for broker in move.adding)
-
-
 def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Move]) -> Standing:
     leaders = {move.tp: led.leader for move in moves if (led := context.leadership.get(move.tp)) is not None}
     able = frozenset(context.able_brokers())
@@ -172,7 +178,10 @@ def _standing(context: ControllerContext, rollout: Rollout, moves: Collection[Mo
     taken = [*(part.moves[number] for part, number in rollout.flying), *rollout.landed]
     receiving = [] if rollout.stored.settings.ignore_room else [broker for move in moves for broker in move.adding]
     awaited = rollout.unheard(receiving)
-    return Standing(leaders, leads, dead, rollout.disks, awaited, taken, urgent=rollout.urgent, hold=held)
+    unthrottled = {} if rollout.stored.settings.throttle == UNTHROTTLED else rollout.unthrottled
+    return Standing(
+        leaders, leads, dead, rollout.disks, awaited, taken, urgent=rollout.urgent, unthrottled=unthrottled, hold=held
+    )
 
 
 def leave_out_dead(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
@@ -199,10 +208,11 @@ def _waiting(context: ControllerContext, rollout: Rollout) -> Iterator[Place]:
 def able(context: ControllerContext, rollout: Rollout) -> Iterator[int]:
     """Yield the numbers of moves that wait and may begin, at the latest once those in flight have ended that can."""
     limits, leader, brokers = limits_of(rollout.stored.settings), partial(_leader, context), context.brokers
-    flying = [part.moves[number] for part, number in rollout.flying]
-    stalled = list(filter(passed_over((), limits, leader, lambda broker: broker not in brokers), flying))
-    is_stuck = passed_over(stalled, limits, leader, lambda broker: broker not in brokers)
-    into = Counter(broker for move in stalled for broker in move.adding)
+    flying = _in_flight(context, rollout)
+    has_no_way = passed_over((), limits, leader, lambda broker: broker not in brokers)
+    stalled = [each for each in flying if has_no_way(each.move) and each.receivers]
+    is_stuck = passed_over((each.move for each in stalled), limits, leader, lambda broker: broker not in brokers)
+    into = Counter(broker for each in stalled for broker in each.receivers)
 
     def is_open(broker: int) -> bool:
         return broker < 0 or (broker in brokers and into[broker] < limits.into)
@@ -223,7 +233,7 @@ def _begin(context: ControllerContext, rollout: Rollout, chosen: Iterable[Place]
         changes[part.first][number] = state, why
         if state is part.direction.in_flight:
             begun.append((part, number))
-    yield from write_marks(rollout, changes)
+    yield from write_marks(rollout, (yield from confirmed(context, rollout, changes)))
     marked = [(part, number) for part, number in begun if part.state(number) is part.direction.in_flight]
     return (yield from _request(context, rollout, marked))
 
@@ -245,6 +255,8 @@ def _verdict(context: ControllerContext, part: Part, number: int) -> tuple[MoveS
             return MoveState.OVERRIDDEN, said.why
         case Course.FAILED:
             return MoveState.FAILED, said.why
+        case Course.DELETED:
+            return MoveState.DELETED, said.why
 
 
 def _outgrown(context: ControllerContext, move: Move) -> tuple[object, str] | None:
@@ -253,9 +265,8 @@ def _outgrown(context: ControllerContext, move: Move) -> tuple[object, str] | No
 
 
 def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Place]) -> Rounds[list[Place]]:
-    moves = [part.moves[number] for part, number in begun]
-    yield from rollout_throttles.begin(context, moves, rollout.stored.settings.throttle)
-    yield from reassignments.begin(context, {move.tp: move.after for move in moves})
+    begun = yield from _throttled(context, rollout, begun)
+    yield from reassignments.begin(context, {part.moves[n].tp: part.moves[n].after for part, n in begun})
     failed: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
     for part, number in begun:
         if judged(context, part, number).course is Course.WAITING:
@@ -265,6 +276,26 @@ def _request(context: ControllerContext, rollout: Rollout, begun: Collection[Pla
         yield from rollout_throttles.lift(context, over)
         yield from write_marks(rollout, failed)
     return [(part, number) for part, number in begun if number not in failed[part.first]]
+
+
+def _throttled(context: ControllerContext, rollout: Rollout, places: Collection[Place]) -> Rounds[list[Place]]:
+    """Throttle moves that are marked; let those wait again that would copy at full speed, and return the others."""
+    moves = [part.moves[number] for part, number in places]
+    faults = yield from rollout_throttles.begin(context, moves, rollout.stored.settings.throttle)
+
+    def is_held(move: Move) -> bool:
+        return bool(move.adding) and not faults.keys().isdisjoint((move.topic, *move.before, *move.adding))
+
+    held: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part, number in places:
+        if is_held(part.moves[number]):
+            held[part.first][number] = part.direction.pending, ""
+    if held:
+        over = [rollout.parts[first].moves[number].tp for first, found in held.items() for number in found]
+        yield from rollout_throttles.lift(context, over)
+        yield from write_marks(rollout, held)
+        yield from apply("rollouts", [Step(facts=(NotThrottled(rollout.name, faults),))])
+    return [(part, number) for part, number in places if number not in held[part.first]]
 
 
 # --- cancelling ---------------------------------------------------------------------------------------------------

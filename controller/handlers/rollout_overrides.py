@@ -12,15 +12,16 @@ from attrs import evolve
 from controller.handlers import rollout_throttles
 from controller.handlers.rollout_records import write_marks
 from controller.model.context import ControllerContext
+from controller.model.rollout import Rollout
 from controller.model.rollout_facts import MovedByHand, MovedByHandSifted, Sifting
-from controller.model.rollouts import Rollout
-from controller.model.rounds import Rounds, Step, apply, commit, read, unanswered_rejections
+from controller.model.rounds import Rounds, Step, apply, commit, read, until_none_is_left
 from controller.rollout.states import MoveState
+from transport.errors import ErrorCode, Fault
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import paths, rollouts
 from transport.store.fields import UndecodableZnode
-from transport.store.protocol import ANY_VERSION, Create, Set
+from transport.store.protocol import Create, Set
 
 log = get_logger(__name__)
 
@@ -33,10 +34,13 @@ READ_AT_ONCE: Final = 5
 """The parts of the plan that are read for this in one event."""
 
 
-def take_out(context: ControllerContext, partitions: Collection[TopicPartition]) -> Rounds[None]:
-    """Take partitions out of all rollouts, for good, because an administrator is about to move them."""
+def take_out(context: ControllerContext, partitions: Collection[TopicPartition]) -> Rounds[dict[TopicPartition, Fault]]:
+    """Take partitions out of all rollouts, for good, because an administrator is about to move them.
+
+    Return the faults of those that a rollout cannot be made to forget: it would move them again after a failover.
+    """
     if not context.rollouts.by_name or not partitions:
-        return
+        return {}
     moved = frozenset(partitions)
     changes: defaultdict[str, defaultdict[int, dict[int, tuple[MoveState, str]]]] = defaultdict(
         lambda: defaultdict(dict)
@@ -44,34 +48,64 @@ def take_out(context: ControllerContext, partitions: Collection[TopicPartition])
     for rollout, part, number in context.rollouts.open_moves(moved):
         changes[rollout.name][part.first][number] = MoveState.OVERRIDDEN, BY_HAND
     yield from rollout_throttles.lift(context, [tp for tp in moved if tp in context.rollouts.flying])
+    faults: dict[TopicPartition, Fault] = {}
     for name, found in changes.items():
-        yield from write_marks(context.rollouts.by_name[name], found)
+        rollout = context.rollouts.by_name[name]
+        parts = dict(rollout.parts)
+        for first in (yield from write_marks(rollout, found)):
+            faults |= {parts[first].moves[number].tp: _fault(name) for number in found[first]}
     for rollout in list(context.rollouts.by_name.values()):
-        yield from _remember(context, rollout, moved)
+        forgotten = yield from _remember(context, rollout, moved - faults.keys())
+        faults |= dict.fromkeys(forgotten, _fault(rollout.name))
+    return faults
 
 
-def _remember(context: ControllerContext, rollout: Rollout, moved: frozenset[TopicPartition]) -> Rounds[None]:
-    """Remember what was moved while its part of the plan is not in memory: before it is read, or before an undo."""
+def _fault(name: str) -> Fault:
+    text = f"rollout {name} would move it again, as its znodes cannot be written: see the controller's log"
+    return ErrorCode.OPERATION_NOT_ATTEMPTED, text
+
+
+def _remember(
+    context: ControllerContext, rollout: Rollout, moved: frozenset[TopicPartition]
+) -> Rounds[frozenset[TopicPartition]]:
+    """Remember what was moved while its part of the plan is not in memory: before it is read, or before an undo.
+
+    Return the partitions of the plan that cannot be remembered.
+    """
     if moved <= rollout.by_hand or not rollout.closed_parts:
-        return
+        return frozenset()
     every = rollout.by_hand | moved
     if len(every) > max(_LOOKED_THROUGH, 2 * rollout.by_hand_needed) and rollout.sifting is None:
         sifting = Sifting(every, tuple(part.first for part in rollout.closed_parts))
         yield from apply("rollouts", [Step(facts=(MovedByHandSifted(rollout.name, sifting),))])
-    yield from _write(context, rollout, every)
+    if (yield from _write(context, rollout, every)):
+        return frozenset()
+    return (yield from _named(rollout, [part.first for part in rollout.closed_parts], moved))
 
 
 def _write(
     context: ControllerContext, rollout: Rollout, every: frozenset[TopicPartition], needed: int = 0
-) -> Rounds[None]:
+) -> Rounds[bool]:
+    """Write the partitions that are remembered, over whatever the znode has; return False if the store rejects it."""
     path, data = paths.rollout_strangers(rollout.name), rollouts.encode_by_hand(list(every))
     if len(data) > context.config.request_limits.chunk:
         log.warning("too many moves by hand: a rollout forgets the latest ones", rollout=rollout.name, moves=len(every))
-        return
-    version = rollout.by_hand_version
-    write = Create(path, data) if version < 0 else Set(path, data, ANY_VERSION)
-    fact = MovedByHand(rollout.name, every, version + 1, needed)
-    yield from commit("rollouts", [Step(writes=(write,), facts=(fact,))], on_rejected=unanswered_rejections)
+        return True
+    version, rejected = rollout.by_hand_version, list[Step]()
+
+    def write(pending: list[str]) -> Rounds[list[str]]:
+        nonlocal version
+        op = Create(path, data) if version < 0 else Set(path, data, version)
+        fact = MovedByHand(rollout.name, every, version + 1, needed)
+        step = Step(writes=(op,), facts=(fact,))
+        if not (yield from commit("rollouts", [step], on_rejected=rejected.extend)):
+            return []
+        [parent, znode] = yield from read([paths.rollout(rollout.name), path])
+        version = -1 if znode is None else znode.stat.version
+        return [] if parent is None else pending
+
+    yield from until_none_is_left("rollouts", [rollout.name], write)
+    return not rejected
 
 
 def sift(context: ControllerContext) -> Rounds[None]:

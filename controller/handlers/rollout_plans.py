@@ -12,11 +12,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.handlers.rollout_records import write_state
+from controller.handlers.rollout_quarantine import quarantine, refuse_unusable
+from controller.handlers.rollout_records import not_written, write_state
+from controller.model import rollout_rows
 from controller.model.context import ControllerContext
-from controller.model.faults import replicas_fault
 from controller.model.rollout_facts import MovedByHand, RolloutGone, RolloutWritten, Upload, UploadGrown
-from controller.model.rounds import Rounds, Step, apply, commit, descendants, read, unanswered_rejections
+from controller.model.rounds import Rounds, Step, apply, commit, descendants, logged, read, until_none_is_left
 from controller.rollout.adapting import FIRST
 from controller.rollout.states import HeldBy, Phase
 from transport.errors import ApiError, ErrorCode, Fault
@@ -31,7 +32,6 @@ from transport.messages import (
     UploadRolloutRequest,
     UploadRolloutResponse,
 )
-from transport.metadata import TopicPartition
 from transport.store import paths, rollouts
 from transport.store.fields import UndecodableZnode
 from transport.store.protocol import Create, Delete, Op, Set, Znode, write_over
@@ -54,6 +54,7 @@ _BYTES_OF_A_REASON: Final = 40
 def upload(context: ControllerContext, request: UploadRolloutRequest) -> Rounds[UploadRolloutResponse]:
     """Store a part of a plan, without the moves that cannot be made. Raises ApiError."""
     _require_name(request.name)
+    refuse_unusable(context, request.name)
     known = context.rollouts.by_name.get(request.name)
     if known is not None:
         if known.stored.digest == request.digest:
@@ -110,7 +111,8 @@ def _fault(context: ControllerContext, move: RolloutMove) -> Fault | None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
     if move.topic_id and move.topic_id != context.topic_id(move.topic):
         return ErrorCode.INCONSISTENT_TOPIC_ID, "its topic was deleted and created again"
-    text = replicas_fault(move.after)
+    before = move.before or now.replicas
+    text = rollout_rows.plan_fault(replace(move, before=before, topic_id=context.topic_id(move.topic)))
     if text is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
     if now.is_being_reassigned:
@@ -123,14 +125,17 @@ def _fault(context: ControllerContext, move: RolloutMove) -> Fault | None:
 def _make_room(context: ControllerContext, request: UploadRolloutRequest) -> Rounds[None]:
     """Remove what an upload of another plan has left under this name, and create what is above the parts."""
     known = context.rollouts.uploads.get(request.name)
-    if known is not None and known.digest != request.digest:
-        yield from remove(request.name)
+    if known is not None and known.digest != request.digest and not (yield from remove(request.name)):
+        raise not_written(request.name)
     root = paths.rollout(request.name)
     wanted = [paths.ROLLOUTS, root, paths.rollout_plans(request.name), f"{root}/marks"]
     found = yield from read(wanted)
     missing: tuple[Op, ...] = tuple(Create(path) for path, there in zip(wanted, found, strict=True) if there is None)
     creation = [Step(writes=missing)] if missing else []
-    yield from commit("rollouts", creation, on_rejected=unanswered_rejections)
+    rejected = list[Step]()
+    yield from commit("rollouts", creation, on_rejected=rejected.extend)
+    if rejected:
+        raise not_written(request.name)
 
 
 Parts = Mapping[int, tuple[Sequence[RolloutMove], bytes]]
@@ -164,6 +169,7 @@ def _storing(name: str, parts: Parts) -> Rounds[list[Step]]:
 def start(context: ControllerContext, request: StartRolloutRequest, now_ms: int) -> Rounds[StartRolloutResponse]:
     """Write the state of a rollout whose plan has been uploaded. Raises ApiError."""
     _require_name(request.name)
+    refuse_unusable(context, request.name)
     settings = sound(request.settings)
     known = context.rollouts.by_name.get(request.name)
     if known is not None and known.stored.digest != request.digest:
@@ -192,6 +198,9 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
         tuple(context.able_brokers()),
         throttled=request.settings.throttle != UNTHROTTLED,
     )
+    fault = rollout_rows.state_fault(stored)
+    if fault is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"rollout {request.name} cannot be started: {fault}")
     path, data = paths.rollout(request.name), rollouts.encode_state(stored)
     if len(data) * _GROWTH > context.config.request_limits.group:
         text = (
@@ -202,7 +211,10 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
     version = -1 if znode is None else znode.stat.version
     write = Set(path, data, version)
     step = Step(writes=(write,), facts=(RolloutWritten(request.name, stored, version + 1),))
-    refused = yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
+    rejected = list[Step]()
+    refused = yield from commit("rollouts", [step], on_rejected=rejected.extend)
+    if rejected:
+        raise not_written(request.name)
     if refused or request.name not in context.rollouts.by_name:
         text = f"rollout {request.name} was not written: upload its plan again"
         raise ApiError(ErrorCode.OPERATION_NOT_ATTEMPTED, text)
@@ -211,9 +223,9 @@ def _create(context: ControllerContext, request: StartRolloutRequest, now_ms: in
 
 def sound(settings: RolloutSettings) -> RolloutSettings:
     """Return settings; one that finds its throttle by itself has one to begin with. Raises ApiError."""
-    least = min(settings.into, settings.out_of, settings.leaders, settings.in_all, settings.bytes, settings.throttle)
-    if least <= 0:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "each limit, and the throttle, must be greater than 0")
+    fault = rollout_rows.settings_fault(settings)
+    if fault is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, fault)
     finds_none = settings.adapts and settings.throttle == UNTHROTTLED
     return replace(settings, throttle=FIRST) if finds_none else settings
 
@@ -239,14 +251,15 @@ def load(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
             yield from remove(name)
             continue
         try:
-            stored = rollouts.decode_state(name, znode.data)
+            stored = rollout_rows.read_state(name, znode.data)
+            moved = None if by_hand is None else rollout_rows.read_by_hand(name, by_hand.data)
         except UndecodableZnode as fault:
-            log.error("a rollout is set aside: its state cannot be decoded", fault=str(fault))
+            yield from quarantine(name, fault)
             continue
         yield from apply("observed", [Step(facts=(RolloutWritten(name, stored, znode.stat.version),))])
         yield from _hold_after_others(context, name, znode, holder)
-        if by_hand is not None:
-            yield from apply("observed", [Step(facts=(_moved_by_hand(name, by_hand),))])
+        if by_hand is not None and moved is not None:
+            yield from apply("observed", [Step(facts=(MovedByHand(name, moved, by_hand.stat.version),))])
 
 
 def _hold_after_others(context: ControllerContext, name: str, state: Znode, holder: Znode | None) -> Rounds[None]:
@@ -259,29 +272,33 @@ def _hold_after_others(context: ControllerContext, name: str, state: Znode, hold
     if context.config.kafka and is_older and not rollout.state.is_over:
         holds = sorted({*rollout.stored.holds, HeldBy.FOREIGN_CONTROLLER.value})
         log.warning("a rollout is paused: another controller has been in office", rollout=name)
-        yield from write_state(rollout, holds=tuple(holds))
+        if not (yield from write_state(rollout, holds=tuple(holds))):
+            # It must not go on before its operator has looked at it.
+            fault = "another controller has been in office, and the pause for that cannot be written"
+            yield from quarantine(name, UndecodableZnode(paths.rollout(name), fault))
 
 
-def _moved_by_hand(name: str, znode: Znode) -> MovedByHand:
-    try:
-        found = rollouts.decode_by_hand(paths.rollout_strangers(name), znode.data)
-    except UndecodableZnode as fault:
-        log.error("moves of administrators are forgotten by a rollout", fault=str(fault))
-        found = []
-    return MovedByHand(name, frozenset(TopicPartition(*tp) for tp in found), znode.stat.version)
-
-
-def remove(name: str) -> Rounds[None]:
+def remove(name: str) -> Rounds[bool]:
     """Remove a rollout, or what an upload has left, from the store.
 
-    Its state goes first: without it, what may be left is removed by the next controller.
+    Its state goes first: without it, what may be left is removed by the next controller. Return False if it stays.
     """
-    path = paths.rollout(name)
-    [znode] = yield from read([path])
-    if znode is not None and znode.data:
+    path, rejected = paths.rollout(name), list[Step]()
+
+    def clear(pending: list[str]) -> Rounds[list[str]]:
+        [znode] = yield from read([path])
+        if znode is None or not znode.data:
+            return []
         step = Step(writes=(Set(path, b"", znode.stat.version),), facts=(RolloutGone(name),))
-        yield from commit("rollouts", [step], on_rejected=unanswered_rejections)
+        stale = yield from commit("rollouts", [step], on_rejected=rejected.extend)
+        return pending if stale else []
+
+    yield from until_none_is_left("rollouts", [name], clear)
+    if rejected:
+        return False
     [below] = yield from descendants([path])
     deletes = [Step(writes=(Delete(each),)) for each in (*(below or ()), path)]
-    yield from commit("rollouts", deletes, on_rejected=unanswered_rejections)
+    left = logged("what is left of a rollout that was removed stays until the next controller")
+    yield from commit("rollouts", deletes, on_rejected=left)
     yield from apply("rollouts", [Step(facts=(RolloutGone(name),))])
+    return True

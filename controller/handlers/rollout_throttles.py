@@ -19,7 +19,7 @@ from controller.model.rounds import Rounds, children, read
 from controller.rollout.moves import Move
 from transport.errors import ErrorCode
 from transport.log import get_logger
-from transport.messages import UNTHROTTLED, AlterConfigsResource, ConfigResource
+from transport.messages import UNTHROTTLED, AlterConfigsResource, ConfigResource, ConfigResourceType
 from transport.metadata import TopicPartition, number_in
 from transport.store import paths
 
@@ -27,28 +27,49 @@ log = get_logger(__name__)
 
 _RATES: Final = (LEADERS.rate_before, FOLLOWERS.rate_before)
 
+Subject = int | str
+"""A broker, or a topic by its name."""
+
 Own = Mapping[ConfigResource, Mapping[str, str]]
 
 
-def begin(context: ControllerContext, moves: Collection[Move], rate: int) -> Rounds[None]:
-    """Throttle moves, before they begin or in progress."""
+def begin(context: ControllerContext, moves: Collection[Move], rate: int) -> Rounds[dict[Subject, str]]:
+    """Throttle moves, before they begin or in progress.
+
+    Return the live brokers and the topics that cannot be throttled, with the reasons: their moves would copy at full
+    speed. A dead broker copies nothing.
+    """
     wanted = _replicas_of(move for move in moves if move.adding)
     if rate == UNTHROTTLED or not wanted[FOLLOWERS]:
-        return
+        return {}
     brokers = {broker for topics in wanted.values() for pairs in topics.values() for _, broker in pairs}
-    of_brokers = yield from _own(throttle_settings.brokers_of(brokers))
-    of_topics = yield from _own(throttle_settings.topics_named(set(wanted[FOLLOWERS]) & set(context.topics)))
+    broker_resources = throttle_settings.brokers_of(brokers)
+    topic_resources = throttle_settings.topics_named(set(wanted[FOLLOWERS]) & set(context.topics))
+    of_brokers, of_topics = (yield from _own(broker_resources)), (yield from _own(topic_resources))
     slowed = [throttle_settings.slowed(resource, own, wanted, rate) for resource, own in of_brokers.items()]
     named = [throttle_settings.named(resource, own, wanted) for resource, own in of_topics.items()]
-    yield from _alter(context, [*slowed, *named])
+    failed = yield from _alter(context, [*slowed, *named])
+    unread = {*broker_resources, *topic_resources} - of_brokers.keys() - of_topics.keys()
+    failed |= dict.fromkeys(unread, "its settings cannot be read: see the controller's log")
+    faults: dict[Subject, str] = {}
+    for resource, text in sorted(failed.items(), key=lambda item: item[0].name):
+        if resource.type is not ConfigResourceType.BROKER:
+            faults[resource.name] = f"topic {resource.name} cannot be throttled: {text}"
+        elif int(resource.name) in context.brokers:
+            faults[int(resource.name)] = f"broker {resource.name} cannot be throttled: {text}"
+    return faults
 
 
-def lift(context: ControllerContext, over: Iterable[TopicPartition]) -> Rounds[None]:
-    """Lift the throttle of moves that are over."""
+def lift(context: ControllerContext, over: Iterable[TopicPartition]) -> Rounds[bool]:
+    """Lift the throttle of moves that are over; return False if some remain."""
     ended = frozenset(over)
-    names = {tp.topic for tp in ended} & set(context.topics)
-    own = yield from _own(throttle_settings.topics_named(names))
-    yield from _alter(context, [throttle_settings.unnamed(resource, found, ended) for resource, found in own.items()])
+    # The settings of a topic that is being deleted go with it.
+    names = {tp.topic for tp in ended} & set(context.topics) - set(context.deletions)
+    resources = throttle_settings.topics_named(names)
+    own = yield from _own(resources)
+    changes = [throttle_settings.unnamed(resource, found, ended) for resource, found in own.items()]
+    failed = yield from _alter(context, changes)
+    return not failed and len(own) == len(resources)
 
 
 def restore(context: ControllerContext) -> Rounds[bool]:
@@ -63,8 +84,8 @@ def restore(context: ControllerContext) -> Rounds[bool]:
     moving = frozenset(context.reassigning)
     topics = yield from _own(throttle_settings.topics_named({tp.topic for tp in moving} if slowed else ()))
     restored = [throttle_settings.restored(resource, found, topics, moving) for resource, found in slowed.items()]
-    are_written = yield from _alter(context, restored)
-    return are_written and len(own) == len(brokers)
+    failed = yield from _alter(context, restored)
+    return not failed and len(own) == len(brokers)
 
 
 def _replicas_of(moves: Iterable[Move]) -> dict[Side, ByTopic]:
@@ -86,13 +107,17 @@ def _own(resources: Iterable[ConfigResource]) -> Rounds[Own]:
     return {each: layer.settings for each, layer in layers.items() if layer is not None}
 
 
-def _alter(context: ControllerContext, changes: Iterable[AlterConfigsResource]) -> Rounds[bool]:
-    """Change settings; return whether all of them could be."""
+def _alter(context: ControllerContext, changes: Iterable[AlterConfigsResource]) -> Rounds[dict[ConfigResource, str]]:
+    """Change settings; return those that could not be, with the reasons."""
     wanted = [change for change in changes if change.configs]
     if not wanted:
-        return True
+        return {}
     answer = yield from config_changes.alter_configs(context, wanted)
-    failed = [outcome for outcome in answer.resources if outcome.error is not ErrorCode.NONE]
-    for outcome in failed:
-        log.error("a throttle stays as it was", of=outcome.resource.name, fault=outcome.message)
-    return not failed
+    failed = {
+        outcome.resource: outcome.message or outcome.error.name
+        for outcome in answer.resources
+        if outcome.error is not ErrorCode.NONE
+    }
+    for resource, text in failed.items():
+        log.error("a throttle stays as it was", of=resource.name, fault=text)
+    return failed

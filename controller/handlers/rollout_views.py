@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from controller.handlers import rollout_brakes
+from controller.handlers import rollout_brakes, rollout_quarantine
+from controller.model import rollout_rows
 from controller.model.context import ControllerContext
+from controller.model.rollout import Rollout
 from controller.model.rollout_parts import Part
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, read
 from controller.rollout.choosing import Hold
 from controller.rollout.states import MoveState
@@ -21,7 +22,7 @@ from transport.messages import (
     RolloutDescription,
     RolloutMoveState,
 )
-from transport.store import paths, rollouts
+from transport.store import paths
 from transport.store.fields import UndecodableZnode
 from transport.store.rollouts import StoredMarks, StoredPart
 
@@ -29,12 +30,23 @@ _MOST_WAITS: Final = 20
 
 
 def describe(context: ControllerContext, names: Collection[str] | None) -> DescribeRolloutsResponse:
-    """Describe all rollouts, or those of these names: first those that run or wait, then the others, latest first."""
-    queue = context.rollouts.queue
+    """Describe all rollouts, or those of these names.
+
+    First come those that run or wait, then those that are quarantined, then those that are over, latest first.
+    """
+
+    def is_asked_for(name: str) -> bool:
+        return names is None or name in names
+
+    unusable = [rollout_quarantine.described(*each) for each in context.rollouts.unusable.items()]
     over = [one for one in context.rollouts.by_name.values() if one.state.is_over]
-    every = [*queue, *sorted(over, key=lambda one: -one.stored.number)]
+    latest_first = sorted(over, key=lambda one: -one.stored.number)
     return DescribeRolloutsResponse(
-        tuple(described(context, one) for one in every if names is None or one.name in names)
+        (
+            *(described(context, one) for one in context.rollouts.queue if is_asked_for(one.name)),
+            *(each for each in unusable if is_asked_for(each.name)),
+            *(described(context, one) for one in latest_first if is_asked_for(one.name)),
+        )
     )
 
 
@@ -79,6 +91,7 @@ def describe_moves(
     context: ControllerContext, name: str, states: Sequence[str] | None, part: int
 ) -> Rounds[DescribeRolloutMovesResponse]:
     """Describe the moves of a part of the plan that are in some states. Raises ApiError."""
+    rollout_quarantine.refuse_unusable(context, name)
     rollout = context.rollouts.by_name.get(name)
     if rollout is None:
         raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, f"there is no rollout {name}: see `klamm rollout list`")
@@ -95,8 +108,8 @@ def _read(rollout: Rollout, part: StoredPart) -> Rounds[Part]:
     plan, marked = paths.rollout_plan(rollout.name, part.first), paths.rollout_marks(rollout.name, part.first)
     planned, marks = yield from read([plan, marked])
     try:
-        moves = [] if planned is None else rollouts.decode_part(plan, planned.data)
-        found = StoredMarks(bytes(len(moves))) if marks is None else rollouts.decode_marks(marked, marks.data)
+        moves = rollout_rows.read_moves(plan, b"" if planned is None else planned.data, part)
+        found = StoredMarks(bytes(len(moves))) if marks is None else rollout_rows.read_marks(marked, marks.data, part)
     except UndecodableZnode as fault:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(fault)) from fault
     return Part.of(part, moves, found, -1, rollout.state.phase)

@@ -22,18 +22,20 @@ from msgspec.structs import replace
 from controller.handlers import leader_elections, rollout_brakes, rollout_throttles
 from controller.handlers.rollout_moves import able, begin_next, cancel, cancel_dead, judged, leave_out_dead
 from controller.handlers.rollout_overrides import BY_HAND, sift
-from controller.handlers.rollout_records import happen, write_marks, write_state
+from controller.handlers.rollout_quarantine import quarantine
+from controller.handlers.rollout_records import confirmed, happen, write_marks, write_state
+from controller.model import rollout_rows
 from controller.model.context import ControllerContext
+from controller.model.rollout import Rollout
 from controller.model.rollout_facts import MovesChosen, PartOpened, PartsClosed, RolloutsSettled
 from controller.model.rollout_parts import Part
-from controller.model.rollouts import Rollout
 from controller.model.rounds import Rounds, Step, apply, read
-from controller.rollout.judging import Course
+from controller.rollout.judging import TOPIC_DELETED, Course
 from controller.rollout.states import BACK, Happening, MoveState, Phase
 from transport.log import get_logger
 from transport.messages import ElectionType
 from transport.metadata import TopicPartition
-from transport.store import paths, rollouts
+from transport.store import paths
 from transport.store.fields import UndecodableZnode
 from transport.store.rollouts import StoredMarks, StoredPart
 
@@ -53,7 +55,13 @@ OPENED_AT_ONCE: Final = 1
 Outcomes = Mapping[int, Mapping[int, tuple[MoveState, str]]]
 """The new states of moves, by part and number."""
 
-_ENDS: Final = {Course.OVERRIDDEN: MoveState.OVERRIDDEN, Course.FAILED: MoveState.FAILED}
+_ENDS: Final = {
+    Course.OVERRIDDEN: MoveState.OVERRIDDEN,
+    Course.FAILED: MoveState.FAILED,
+    Course.DELETED: MoveState.DELETED,
+}
+_GONE: Final = frozenset({Course.FAILED, Course.DELETED})
+"""The courses of a partition without an assignment."""
 
 
 def advance(context: ControllerContext, now: float, *, looks: bool = False) -> Rounds[None]:
@@ -66,8 +74,11 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
     if rollout is None:
         return
     if rollout.interrupted:
+        left = len(rollout.interrupted)
         yield from open_parts(context, rollout, rollout.interrupted[:OPENED_AT_ONCE])
-        yield from _again(rollout)
+        # If the store takes no write of this rollout, to try again at once would be in vain.
+        if len(rollout.interrupted) < left:
+            yield from _again(rollout)
         return
     looks = looks or rollout.is_look_due
     if looks:
@@ -75,6 +86,8 @@ def advance(context: ControllerContext, now: float, *, looks: bool = False) -> R
     if rollout.direction is BACK and not rollout.state.is_paused:
         yield from cancel_dead(context, rollout)
     yield from settle(context, rollout)
+    if looks:
+        yield from _settle_deleted(context, rollout)
     if rollout.name not in context.rollouts.by_name:
         return
     if rollout.state.phase in {Phase.ABORTING, Phase.ABORTING_TO_UNDO}:
@@ -93,25 +106,31 @@ def _again(rollout: Rollout) -> Rounds[None]:
 
 
 def open_parts(context: ControllerContext, rollout: Rollout, parts: Iterable[StoredPart]) -> Rounds[None]:
-    """Read parts of the plan and their marks."""
+    """Read parts of the plan and their marks; quarantine a rollout that cannot go on without a damaged one."""
     wanted = list(parts)
     where = [(paths.rollout_plan(rollout.name, p.first), paths.rollout_marks(rollout.name, p.first)) for p in wanted]
     znodes = yield from read(path for pair in where for path in pair)
     for part, (plan, marked), planned, marks in zip(wanted, where, znodes[::2], znodes[1::2], strict=True):
+        is_begun = marks is not None
         try:
-            moves = rollouts.decode_part(plan, b"" if planned is None else planned.data)
-            found = None if marks is None else rollouts.decode_marks(marked, marks.data)
+            moves = rollout_rows.read_moves(plan, b"" if planned is None else planned.data, part)
+            found = rollout_rows.read_marks(marked, marks.data, part) if marks else StoredMarks(bytes(part.moves))
         except UndecodableZnode as fault:
-            yield from _set_aside(rollout, part, fault)
+            if is_begun or isinstance(fault, rollout_rows.Senseless):
+                yield from quarantine(rollout.name, fault)
+            else:
+                yield from _leave_out(rollout, part, fault)
+            if rollout.name not in context.rollouts.by_name:
+                return
             continue
         version = -1 if marks is None else marks.stat.version
-        opened = Part.of(part, moves, found or StoredMarks(bytes(len(moves))), version, rollout.state.phase)
+        opened = Part.of(part, moves, found, version, rollout.state.phase)
         yield from apply("rollouts", [Step(facts=(PartOpened(rollout.name, opened),))])
         yield from _take_out_moved(context, rollout, opened)
 
 
-def _set_aside(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> Rounds[None]:
-    """Leave out a part of the plan that cannot be read."""
+def _leave_out(rollout: Rollout, part: StoredPart, fault: UndecodableZnode) -> Rounds[None]:
+    """Leave out a part of the plan that cannot be read, none of whose moves has begun."""
     log.error("a part of a rollout is left out: it cannot be read", rollout=rollout.name, fault=str(fault))
     lost = replace(part, closed=True, left=0, tally={MoveState.FAILED.value: part.moves})
     parts = tuple(lost if each.first == part.first else each for each in rollout.stored.parts)
@@ -137,7 +156,8 @@ def _open_next(context: ControllerContext, rollout: Rollout, *, looks: bool) -> 
     following = rollout.unread[0]
     parts = tuple(replace(p, opened=True) if p.first == following.first else p for p in rollout.stored.parts)
     # From now on the next controller looks whether moves of this part are in flight.
-    yield from write_state(rollout, parts=parts)
+    if not (yield from write_state(rollout, parts=parts)):
+        return False
     yield from open_parts(context, rollout, rollout.interrupted)
     return True
 
@@ -166,15 +186,26 @@ def settle(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
             changes[part.first][number] = outcome
     if not changes:
         return
-    yield from _lift(context, rollout, changes)
-    yield from _elect(context, rollout, changes)
-    yield from write_marks(rollout, changes)
+    ended = yield from confirmed(context, rollout, changes)
+    yield from _lift(context, rollout, ended)
+    yield from _elect(context, rollout, ended)
+    yield from write_marks(rollout, ended)
+
+
+def _settle_deleted(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
+    """Mark the moves that wait, and whose topics are gone; also while the rollout is paused."""
+    changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
+    for part in rollout.parts.values():
+        gone = [name for name in part.topic_ids if name not in context.topics or name in context.deletions]
+        for number in part.waiting_of(gone) if gone else ():
+            changes[part.first][number] = MoveState.DELETED, TOPIC_DELETED
+    yield from write_marks(rollout, (yield from confirmed(context, rollout, changes)))
 
 
 def outcome_of(context: ControllerContext, part: Part, number: int) -> tuple[MoveState, str] | None:
     """Return what became of a move in flight, None if it still is."""
     move, said = part.moves[number], judged(context, part, number)
-    if said.course is not Course.FAILED and context.assignment(move.tp).target_replicas == move.before:
+    if said.course not in _GONE and context.assignment(move.tp).target_replicas == move.before:
         return part.direction.pending, ""  # it has not begun, or was cancelled and moves back
     match said.course:
         case Course.IN_FLIGHT:
@@ -235,7 +266,8 @@ def _move_on(context: ControllerContext, rollout: Rollout, *, looks: bool) -> Ro
     if rollout.direction is BACK:
         yield from leave_out_dead(context, rollout)
     has_begun_all = yield from begin_next(context, rollout)
-    if not has_begun_all or any(part.is_over for part in rollout.parts.values()):
+    # A part that could not be closed is closed at a later look.
+    if not has_begun_all or any(part.is_over for first, part in rollout.parts.items() if first not in over):
         yield from _again(rollout)
 
 

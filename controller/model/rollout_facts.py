@@ -44,6 +44,13 @@ class RolloutGone(RolloutFact):
 
 
 @frozen
+class RolloutUnusable(RolloutFact):
+    """A rollout is quarantined, because one of its rows cannot be read or makes no sense, as `fault` says."""
+
+    fault: str
+
+
+@frozen
 class UploadGrown(RolloutFact):
     """A plan that is being uploaded has these parts."""
 
@@ -142,6 +149,13 @@ class RoomTold(RolloutFact):
     disks: Mapping[int, Disk]
     lacking: Mapping[TopicPartition, int] = field(factory=dict)
     untold: frozenset[int] = frozenset()
+
+
+@frozen
+class NotThrottled(RolloutFact):
+    """These live brokers and topics cannot be throttled now, for these reasons: moves that need it wait."""
+
+    faults: Mapping[int | str, str]
 
 
 @frozen

@@ -8,7 +8,7 @@ of a rollout and the marks of its open parts, and of the plan only these.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define, field
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from controller.rollout.backlog import Backlog
 from controller.rollout.finding import Finder
+from controller.rollout.judging import TOPIC_DELETED
 from controller.rollout.moves import Move, interned
 from controller.rollout.states import BACK, FORTH, Direction, MoveState, Phase
 from transport.messages import RolloutMove
@@ -31,9 +32,18 @@ CODES: Final = (
     MoveState.GOING_BACK,
     MoveState.BACK,
 )
-"""The states of moves, by the bytes that stand for them in the store."""
+"""The states of moves, by the bytes that stand for them in the store.
 
-_CODE: Final = {state: code for code, state in enumerate(CODES)}
+DELETED is not among them: earlier releases fail at a byte beyond these. A move of a deleted topic is stored as FAILED,
+with TOPIC_DELETED as its reason, and in the tally of a part it counts as failed, and apart as deleted.
+"""
+
+STATES: Final = (*CODES, MoveState.DELETED)
+"""The states of moves, by the bytes that stand for them in memory."""
+
+_CODE: Final = {state: code for code, state in enumerate(STATES)}
+_STORED: Final = bytes([*range(len(CODES)), _CODE[MoveState.FAILED]]).ljust(256, b"\0")
+"""The bytes in the store for those in memory."""
 
 
 def direction_of(phase: Phase) -> Direction:
@@ -80,6 +90,9 @@ class Part:
         moves = list(forth) if direction is FORTH else [move.reversed for move in forth]
         found = bytearray(len(moves)) if marks is None else bytearray(marks.marks)
         why = {} if marks is None else dict(marks.why)
+        for number, text in why.items():
+            if text == TOPIC_DELETED and found[number] == _CODE[MoveState.FAILED]:
+                found[number] = _CODE[MoveState.DELETED]
         ids = {move.topic: move.topic_id for move in planned}
         part = cls(stored.first, moves, ids, direction, version, why=why, marks=found)
         part._count(stored.bytes)
@@ -87,7 +100,7 @@ class Part:
 
     def _count(self, size: int) -> None:
         marks = self._marks
-        self.tally.update({state: count for code, state in enumerate(CODES) if (count := marks.count(code))})
+        self.tally.update({state: count for code, state in enumerate(STATES) if (count := marks.count(code))})
         self._backlog, self._finder = Backlog.of(self.moves), Finder.of(self.moves)
         pending, due = _CODE[self.direction.pending], {_CODE[self.direction.pending], _CODE[self.direction.in_flight]}
         for number in [number for number, code in enumerate(marks) if code != pending]:
@@ -108,7 +121,7 @@ class Part:
 
     def state(self, number: int) -> MoveState:
         """Return the state of a move."""
-        return CODES[self._marks[number]]
+        return STATES[self._marks[number]]
 
     def mark(self, number: int, state: MoveState, why: str = "") -> None:
         """Note the state of a move."""
@@ -145,7 +158,11 @@ class Part:
         why = dict(self.why)
         for number, (_, text) in changes.items():
             _note(why, number, text)
-        return StoredMarks(bytes(marks), why)
+        return StoredMarks(bytes(marks).translate(_STORED), why)
+
+    def waiting_of(self, topics: Collection[str]) -> list[int]:
+        """Return the moves of topics that wait."""
+        return [number for number in self._finder.of_topics(topics) if self.state(number) is self.direction.pending]
 
     @property
     def backlog(self) -> Backlog:
@@ -168,8 +185,11 @@ class Part:
 
     def summary(self, part: StoredPart, *, closed: bool) -> StoredPart:
         """Return what the state of the rollout says about the part."""
-        tally = {state.value: count for state, count in self.tally.items() if count and state is not MoveState.PENDING}
-        return replace(part, left=self.left, opened=True, closed=closed, tally=tally)
+        counts = self.tally.copy()
+        deleted = counts.pop(MoveState.DELETED, 0)
+        counts[MoveState.FAILED] += deleted
+        tally = {state.value: count for state, count in counts.items() if count and state is not MoveState.PENDING}
+        return replace(part, left=self.left, opened=True, closed=closed, tally=tally, deleted=deleted)
 
 
 def _note(why: dict[int, str], number: int, text: str) -> None:
@@ -177,3 +197,23 @@ def _note(why: dict[int, str], number: int, text: str) -> None:
         why[number] = text
     else:
         why.pop(number, None)
+
+
+def states_of(part: StoredPart) -> Counter[MoveState]:
+    """Return how many moves of a part that is not in memory are in each state but pending."""
+    found = Counter({MoveState(state): count for state, count in part.tally.items()})
+    found[MoveState.DELETED] += part.deleted
+    found[MoveState.FAILED] -= part.deleted
+    return found
+
+
+def is_of_use(part: StoredPart) -> bool:
+    """Return whether moves of a part that is not in memory may still begin, or be taken back."""
+    return not part.closed or bool(part.tally.get(MoveState.DONE.value))
+
+
+def to_undo(part: StoredPart) -> StoredPart:
+    """Return a part as an undo finds it: to be looked at again if it has moves to take back."""
+    done = part.tally.get(MoveState.DONE.value, 0)
+    # Which of its moves these are, and how many bytes they have, is known when it is opened.
+    return replace(part, opened=False, closed=not done, left=part.bytes * done // max(part.moves, 1))

@@ -278,7 +278,3 @@ def immediately(result: T) -> Rounds[T]:
     """Return a result that needs no round."""
     yield from ()
     return result
-
-
-def unanswered_rejections(rejected: Sequence[object]) -> None:
-    """Leave rejected writes without an answer, for the time being: each place that does is to get one."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
+from controller.model import rollout_rows
 from transport.metadata import number_in
 from transport.store import formats, paths
 from transport.store.protocol import ReadableStore, Unlisted
@@ -24,7 +26,42 @@ async def find(store: ReadableStore) -> list[str]:
         *(f"{parent}: its children may not be listed: its ACL forbids it to this identity" for parent in closed),
         *(f"{paths.BROKER_IDS}/{name}: its name is not an id" for name in strangers),
         *(fault for path, data in there.items() for fault in _faults(path, data)),
+        *(await _of_rollouts(store)),
     ]
+
+
+async def _of_rollouts(store: MetadataStore) -> list[str]:
+    """Return a line for each row of a rollout that cannot be used; of a plan with a bad state only for that."""
+    [names] = await store.children([paths.ROLLOUTS])
+    if isinstance(names, Unlisted):
+        return [f"{paths.ROLLOUTS}: its children may not be listed: its ACL forbids it to this identity"]
+    found = list[str]()
+    for name in names or ():
+        state, by_hand = await store.read([paths.rollout(name), paths.rollout_strangers(name)])
+        if state is None or not state.data:
+            continue  # its plan is being uploaded
+        try:
+            parts = rollout_rows.read_state(name, state.data).parts
+        except formats.UndecodableZnode as fault:
+            found.append(str(fault))
+            continue
+        if by_hand is not None:
+            found += _fault_of(partial(rollout_rows.read_by_hand, name, by_hand.data))
+        for part in parts:
+            plan, marked = paths.rollout_plan(name, part.first), paths.rollout_marks(name, part.first)
+            moves, marks = await store.read([plan, marked])
+            found += _fault_of(partial(rollout_rows.read_moves, plan, b"" if moves is None else moves.data, part))
+            if marks is not None:
+                found += _fault_of(partial(rollout_rows.read_marks, marked, marks.data, part))
+    return found
+
+
+def _fault_of(read: Callable[[], object]) -> list[str]:
+    try:
+        read()
+    except formats.UndecodableZnode as fault:
+        return [str(fault)]
+    return []
 
 
 def _faults(path: str, data: bytes) -> Iterator[str]:

@@ -70,6 +70,10 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
         "1 if the rollout that is to run is paused, by an operator or by itself.",
         lambda c, _p: int(c.rollouts.current is not None and c.rollouts.current.is_stopped),
     ),
+    "klamm_unusable_rollouts": (
+        "Rollouts that are set aside, because a row of them cannot be used.",
+        lambda c, _p: len(c.rollouts.unusable),
+    ),
     "klamm_rollout_moves_left": (
         "Moves of rollouts that have not ended.",
         lambda c, _p: sum(one.moves_left for one in c.rollouts.queue),

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from controller.events import RolloutSignalled
 from controller.model.context import ControllerContext
-from controller.model.rollouts import Rollout
+from controller.model.rollout import Rollout
 from transport.host import Host
 from transport.log import get_logger
 from transport.signals import signal_of

@@ -6,6 +6,8 @@
    small moves that fit between do not keep it waiting for ever.
 3. It keeps no turn if what it waits for is held by a move that makes no progress, as the others would wait as long.
 4. A move that is larger than the limit of bytes begins when no other bytes are in flight.
+5. A move in flight to a replica set with a dead broker ends once that is back, whether it adds the broker or keeps it.
+   It does not use up the limit of moves, or of leaders; what it still copies to live brokers counts at these.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class Standing:
         taken: The moves that have begun, and for which more room may be used than `disks` shows.
         to: The log directories that the plan names.
         urgent: The partitions that come first, as they lack replicas.
+        unthrottled: The live brokers, and the topics, that could not be throttled a moment ago, and why.
         hold: Why nothing begins.
     """
 
@@ -72,6 +75,7 @@ class Standing:
     taken: Collection[Move] = ()
     to: Places = field(factory=dict)
     urgent: Collection[TopicPartition] = frozenset()
+    unthrottled: Mapping[int | str, str] = field(factory=dict)
     hold: Hold | None = None
 
     def leader(self, move: Move) -> int:
@@ -87,10 +91,28 @@ class InFlight:
     is_stalled: bool = False
     """Whether it makes no progress."""
 
+    awaits: int | None = None
+    """The dead broker of its target that it waits for."""
+
+    copying: tuple[int, ...] = ()
+    """The live brokers among its new ones that are not in the ISR yet; of interest only if it awaits a dead one."""
+
+    @classmethod
+    def of(cls, move: Move, is_alive: Callable[[int], bool], isr: Collection[int], *, is_stalled: bool) -> InFlight:
+        """Return a move in flight, as brokers and the ISR of its partition are."""
+        dead = next((broker for broker in move.after if broker not in isr and not is_alive(broker)), None)
+        copying = tuple(broker for broker in move.adding if broker not in isr and is_alive(broker))
+        return cls(move, is_stalled or dead is not None, dead, copying)
+
+    @property
+    def receivers(self) -> tuple[int, ...]:
+        """The brokers at which it counts as a replica that they receive."""
+        return self.move.adding if self.awaits is None else self.copying
+
 
 @frozen
 class Choice:
-    """The moves that begin, and what each other candidate waits for."""
+    """The moves that begin, and what each other candidate waits for, and each move in flight to a dead broker."""
 
     begin: tuple[Move, ...]
     waits: Mapping[TopicPartition, Wait]
@@ -101,10 +123,14 @@ def choose(candidates: Iterable[Move], in_flight: Collection[InFlight], limits: 
     load = _Load(limits, standing, Room(standing.disks, standing.to))
     for move in standing.taken:
         load.room.begin(move)
-    for each in in_flight:
-        load.add(each.move)
     begin: list[Move] = []
     waits: dict[TopicPartition, Wait] = {}
+    for each in in_flight:
+        if each.awaits is None:
+            load.add(each.move)
+        else:
+            load.add_waiting(each)
+            waits[each.move.tp] = Wait(Reason.DEAD_IN_FLIGHT, each.awaits)
     is_turn_kept = False
     for move in sorted(candidates, key=lambda move: move.tp not in standing.urgent):
         wait = load.obstacle(move)
@@ -192,6 +218,14 @@ class _Load:
         self._in_all += 1
         self._bytes += move.bytes
 
+    def add_waiting(self, each: InFlight) -> None:
+        """Count what a move still copies that cannot end before a dead broker is back."""
+        for broker in each.copying:
+            self._into[broker] += 1
+        if each.copying:
+            self._out_of[self.standing.leader(each.move)] += 1
+            self._bytes += each.move.bytes
+
     def keep_turn(self, move: Move, wait: Wait) -> None:
         """Count what a move needs that waits, so that those after it leave it free."""
         self._count_brokers(move)
@@ -211,7 +245,7 @@ class _Load:
         hold = self.standing.hold
         if hold is not None and not (hold.spares_urgent and move.tp in self.standing.urgent):
             return Wait(Reason.HELD, text=hold.text)
-        return self._at_brokers(move) or self._in_general(move)
+        return self._at_brokers(move) or self._at_throttles(move) or self._in_general(move)
 
     def _at_brokers(self, move: Move) -> Wait | None:
         adding, leader, left = move.adding, self.standing.leader(move), _leaves(move, self.standing)
@@ -232,6 +266,15 @@ class _Load:
         if left != NO_LEADER and self._leaders[left] >= most:
             return Wait(Reason.LEADERS, left, most=most)
         return None
+
+    def _at_throttles(self, move: Move) -> Wait | None:
+        """Return the wait for a live broker or a topic that cannot be throttled: the move would copy at full speed."""
+        unthrottled = self.standing.unthrottled
+        subjects: tuple[int | str, ...] = (move.topic, *move.before, *move.after)
+        if not (unthrottled and move.adding):
+            return None
+        text = next((unthrottled[subject] for subject in subjects if subject in unthrottled), None)
+        return None if text is None else Wait(Reason.UNTHROTTLED, text=text)
 
     def _most_leaders(self, broker: int) -> int:
         led = self.standing.led.get(broker)

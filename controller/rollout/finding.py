@@ -35,6 +35,12 @@ class Finder:
             if found is not None:
                 yield from _found(found, partitions)
 
+    def of_topics(self, topics: Iterable[str]) -> Iterator[int]:
+        """Yield the numbers of the moves of all partitions of topics."""
+        for topic in topics:
+            if topic in self._topics:
+                yield from self._topics[topic][1]
+
 
 def _columns(moves: Sequence[Move], numbers: Iterable[int]) -> _Topic:
     in_order = array("I", sorted(numbers, key=lambda number: moves[number].partition))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from enum import Enum
+from typing import Final
 
 from attrs import frozen
 
@@ -19,6 +20,7 @@ class Course(Enum):
     ENDED = "ended"
     OVERRIDDEN = "overridden"
     FAILED = "failed"
+    DELETED = "deleted"
 
 
 @frozen
@@ -29,12 +31,22 @@ class Judgement:
     why: str = ""
 
 
+TOPIC_DELETED: Final = "its topic was deleted"
+
 _WAITING = Judgement(Course.WAITING)
 _IN_FLIGHT = Judgement(Course.IN_FLIGHT)
 _ENDED = Judgement(Course.ENDED)
+_DELETED = Judgement(Course.DELETED, TOPIC_DELETED)
 
 
-def judge(move: Move, now: OfReplicas | None, *, was_seen: bool = False, is_other_topic: bool = False) -> Judgement:
+def judge(
+    move: Move,
+    now: OfReplicas | None,
+    *,
+    was_seen: bool = False,
+    is_other_topic: bool = False,
+    is_deleted: bool = False,
+) -> Judgement:
     """Return how far a move is.
 
     Args:
@@ -42,7 +54,10 @@ def judge(move: Move, now: OfReplicas | None, *, was_seen: bool = False, is_othe
         now: What the cluster shows of the partition, None if there is none.
         was_seen: Whether it has been seen in flight; then only somebody else can have cancelled it.
         is_other_topic: Whether the topic was deleted, and another of its name was created.
+        is_deleted: Whether the topic was deleted, or is being deleted, and there is no other of its name.
     """
+    if is_deleted:
+        return _DELETED
     if now is None:
         return Judgement(Course.FAILED, "there is no such partition")
     if is_other_topic:

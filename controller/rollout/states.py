@@ -9,7 +9,7 @@ a brake lets go by itself.
     any of these but ABORTING --undo--> ABORTING_TO_UNDO --nothing is in flight--> UNDOING --all is back--> UNDONE
 
 A move ends as DONE; as OVERRIDDEN, if somebody else moved the partition; as SKIPPED, if it was left out; as FAILED, if
-it cannot be made; or as BACK, if it was undone.
+it cannot be made; as DELETED, if its topic was deleted; or as BACK, if it was undone.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class MoveState(Enum):
     FAILED = "failed"
     GOING_BACK = "going back"
     BACK = "back"
+    DELETED = "deleted"
 
 
 @frozen
@@ -123,18 +124,20 @@ GIVEN: Final[Mapping[Happening, frozenset[Phase]]] = MappingProxyType(
 )
 """The phases in which an order has been given already, so that it may be repeated: an answer may have been lost."""
 
+_LOST: Final = frozenset({MoveState.OVERRIDDEN, MoveState.FAILED, MoveState.DELETED})
+"""The ends of a move that come from outside, wherever it is."""
+
 MOVES: Final[Mapping[MoveState, frozenset[MoveState]]] = MappingProxyType(
     {
-        MoveState.PENDING: frozenset(
-            {MoveState.IN_FLIGHT, MoveState.DONE, MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED}
-        ),
-        MoveState.IN_FLIGHT: frozenset({MoveState.DONE, MoveState.PENDING, MoveState.OVERRIDDEN, MoveState.FAILED}),
-        MoveState.DONE: frozenset({MoveState.GOING_BACK, MoveState.BACK, MoveState.OVERRIDDEN, MoveState.FAILED}),
-        MoveState.GOING_BACK: frozenset({MoveState.BACK, MoveState.DONE, MoveState.OVERRIDDEN, MoveState.FAILED}),
+        MoveState.PENDING: _LOST | {MoveState.IN_FLIGHT, MoveState.DONE, MoveState.SKIPPED},
+        MoveState.IN_FLIGHT: _LOST | {MoveState.DONE, MoveState.PENDING},
+        MoveState.DONE: _LOST | {MoveState.GOING_BACK, MoveState.BACK},
+        MoveState.GOING_BACK: _LOST | {MoveState.BACK, MoveState.DONE},
         MoveState.OVERRIDDEN: frozenset(),
         MoveState.SKIPPED: frozenset(),
         MoveState.FAILED: frozenset({MoveState.PENDING}),
         MoveState.BACK: frozenset(),
+        MoveState.DELETED: frozenset(),
     }
 )
 """The states that may follow each state of a move."""

@@ -9,7 +9,7 @@ from attrs import frozen
 
 
 class Reason(Enum):
-    """The reasons for which a move that has not begun waits."""
+    """The reasons for which a move waits. All but DEAD_IN_FLIGHT are of moves that have not begun."""
 
     IN_ALL = "in_all"
     INTO = "into"
@@ -19,7 +19,9 @@ class Reason(Enum):
     ROOM = "room"
     ASKED = "asked"
     DEAD = "dead"
+    DEAD_IN_FLIGHT = "dead_in_flight"
     NO_LEADER = "no_leader"
+    UNTHROTTLED = "unthrottled"
     HELD = "held"
 
 
@@ -50,6 +52,8 @@ _WORDS: Final = {
     Reason.ROOM: "broker {0.broker} has room for {0.has:,} bytes{0.text}, and it needs {0.most:,}",
     Reason.ASKED: "broker {0.broker} has been asked for the room on its disks",
     Reason.DEAD: "broker {0.broker} is not alive",
+    Reason.DEAD_IN_FLIGHT: "broker {0.broker} is not alive, and moves in flight end once it is in their ISRs",
     Reason.NO_LEADER: "it has no leader to copy from",
+    Reason.UNTHROTTLED: "{0.text}",
     Reason.HELD: "{0.text}",
 }

@@ -8,13 +8,16 @@ from typing import Final, TypeVar
 import trio
 from attrs import frozen
 
+from controller.rollout.states import HeldBy, Phase
 from simulator.actions.scene import CannotBeDone, Request, Scene
 from simulator.administration import ADMIN, partition_named
+from simulator.safety.invariants import PROMISED
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     ChangeRolloutRequest,
     Request as Message,
     RolloutChanges,
+    RolloutDescription,
     RolloutMove,
     RolloutOrder,
     RolloutSettings,
@@ -84,7 +87,29 @@ class OrderRollout(Request):
         """Give the order."""
         scene.cluster.trace.add("admin", ADMIN, f"orders rollout {self.name} to {self.order.value}")
         changes = RolloutChanges(self.into, self.out_of, self.leaders, self.in_all, throttle=self.throttle)
-        await _ask(scene, ChangeRolloutRequest(self.name, self.order, changes, by="admin"))
+        answer = await _ask(scene, ChangeRolloutRequest(self.name, self.order, changes, by="admin"))
+        if not self._is_carried_out(answer.rollout):
+            text = f"rollout {self.name} was ordered to {self.order.value}, and is {answer.rollout}"
+            scene.cluster.world.safety.report(PROMISED, text)
+
+    def _is_carried_out(self, rollout: RolloutDescription | None) -> bool:
+        """Return whether a rollout is as an order wants it that was answered with success."""
+        if self.order is RolloutOrder.REMOVE or rollout is None:
+            return self.order is RolloutOrder.REMOVE and rollout is None
+        match self.order:
+            case RolloutOrder.PAUSE:
+                return HeldBy.OPERATOR.value in rollout.holds
+            case RolloutOrder.RESUME:
+                return HeldBy.OPERATOR.value not in rollout.holds
+            case RolloutOrder.ABORT:
+                return Phase(rollout.phase) in {Phase.ABORTING, Phase.ABORTED}
+            case RolloutOrder.UNDO:
+                return Phase(rollout.phase) in {Phase.ABORTING_TO_UNDO, Phase.UNDOING, Phase.UNDONE}
+            case _:
+                settings = rollout.settings
+                wanted = self.into, self.out_of, self.leaders, self.in_all
+                has = settings.into, settings.out_of, settings.leaders, settings.in_all
+                return all(want in (None, now) for want, now in zip(wanted, has, strict=True))
 
 
 async def _ask(scene: Scene, request: Message[R]) -> R:

@@ -126,10 +126,10 @@ class Damage(Strike):
     A row of a topic exempts the whole topic. Missing znodes are created, with their parents.
     """
 
-    rows: Mapping[str, str] = field()
+    rows: Mapping[str, str | bytes] = field()
 
     @rows.validator
-    def _check_rows(self, _: object, rows: Mapping[str, str]) -> None:
+    def _check_rows(self, _: object, rows: Mapping[str, str | bytes]) -> None:
         for path in rows:
             if path in (paths.CONTROLLER, paths.CONTROLLER_EPOCH):
                 raise ValueError(f"{path} cannot be damaged: every invariant rests on it")
@@ -143,7 +143,7 @@ class Damage(Strike):
             for parent in [path[:place] for place in places]:
                 if tree.read(parent) is None:
                     write_by_hand(scene.cluster, Create(parent))
-            _put(scene.cluster, path, data.encode())
+            _put(scene.cluster, path, data.encode() if isinstance(data, str) else data)
 
 
 @frozen

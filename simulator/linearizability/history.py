@@ -211,7 +211,11 @@ class AdminHistory:
     def _planned(self, op: Create | Set) -> None:
         """Record the moves of a plan, which may be made, cancelled and taken back at any time, with throttles."""
         at = self.tick()
-        for move in rollouts.decode_part(op.path, op.data):
+        try:
+            moves = rollouts.decode_part(op.path, op.data)
+        except formats.UndecodableZnode:
+            return  # no controller carries it out
+        for move in moves:
             for target in (move.after, move.before):
                 self.add_to_partition(move.tp, Interval(partition.Written(target=target), at, at))
             self._topics.setdefault(move.topic, TopicHistory()).are_settings_written_by_others = True

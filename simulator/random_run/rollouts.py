@@ -18,6 +18,7 @@ from simulator.actions.requests import CreateTopic, DeleteTopic, Produce, Reassi
 from simulator.actions.rollouts import OrderRollout, StartRollout
 from simulator.actions.scene import CONTROLLER, SAME, Action
 from simulator.actions.signals import BreakPage, MendPage, RemoveFile, TouchFile
+from simulator.random_run import rollout_rows
 from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting, Replace
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas, draw_replicas
@@ -39,6 +40,10 @@ _CHANCE_OF_ANOTHER: Final = 0.3
 _CHANCE_OF_A_PAGE: Final = 0.25
 _CHANCE_OF_ADAPTING: Final = 0.3
 _CHANCE_OF_LITTLE_ROOM: Final = 0.25
+
+_CHANCE_OF_DAMAGED_ROWS: Final = 0.35
+_CHANCE_OF_CLOSED_ROWS: Final = 0.3
+_CHANCE_OF_NO_THROTTLE: Final = 0.2
 
 _MANY: Final = 3
 
@@ -92,6 +97,8 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         # Once the faults are over, it comes to its end.
         happenings.append(Happening(seconds - 0.1, None, drawn.order(RolloutOrder.UNDO)))
     # What follows has a generator of its own, so that all else is as it would be without it.
+    start, troubles = _with_rows(drawn, start)
+    happenings += troubles
     drawn = evolve(drawn, rng=random.Random(f"{drawn.name} at {drawn.at}"))
     if drawn.rng.random() < _CHANCE_OF_LITTLE_ROOM:
         return [happenings[0], *_with_little_room(drawn, start)]
@@ -102,6 +109,19 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         start = evolve(start, throttle=drawn.rng.choice((FIRST, 2 * LEAST)), adapts=True)
         happenings += _slow_copies(drawn)
     return [*happenings, Happening(drawn.at, None, start)]
+
+
+def _with_rows(drawn: _Drawn, start: StartRollout) -> tuple[StartRollout, list[Happening]]:
+    """Draw rows that make no sense or are closed, with a generator of their own; a closed throttle is needed."""
+    rng, found = random.Random(f"rows of {drawn.name} at {drawn.at}"), list[Happening]()
+    if rng.random() < _CHANCE_OF_DAMAGED_ROWS:
+        found += rollout_rows.draw(rng, drawn.name, drawn.at, drawn.seconds)
+    if rng.random() < _CHANCE_OF_CLOSED_ROWS:
+        found += rollout_rows.draw_closed(rng, drawn.name, drawn.at, drawn.seconds)
+    if rng.random() < _CHANCE_OF_NO_THROTTLE:
+        start = evolve(start, throttle=FIRST)
+        found += rollout_rows.draw_unthrottled(rng, drawn.settings.broker_ids, drawn.at)
+    return start, found
 
 
 def _with_little_room(drawn: _Drawn, start: StartRollout) -> Iterator[Happening]:

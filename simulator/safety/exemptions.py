@@ -28,6 +28,10 @@ class Exemptions:
     """The topics with rows that controllers could not write, but read."""
 
     _are_all_closed: bool = field(default=False, init=False)
+
+    _rollouts: set[str] = field(factory=set, init=False)
+    """The rollouts with exempt rows."""
+
     _edited: set[str] = field(factory=set, init=False)
     """The topics whose assignment was edited, and not yet written back by a controller."""
 
@@ -42,6 +46,7 @@ class Exemptions:
         self._unreadable.add(path)
         self._has_brokers = self._has_brokers or path.startswith(paths.BROKER_IDS)
         self._topics.update(_topic_of(path))
+        self._rollouts.update(_rollout_of(path))
 
     def close(self, path: str) -> None:
         """Exempt the row of a path, which controllers may still read, from what requires them to write it."""
@@ -84,6 +89,10 @@ class Exemptions:
         """Return whether a row is exempt."""
         return path in self._rows
 
+    def is_damaged(self, path: str) -> bool:
+        """Return whether a row is exempt because its data may be anything, and not only closed to writes."""
+        return path in self._unreadable
+
     @property
     def has_brokers(self) -> bool:
         """Whether a broker's registration is exempt."""
@@ -97,6 +106,15 @@ class Exemptions:
         """Return whether a row of a topic is exempt, from all that is checked or from some of it."""
         return self._are_all_closed or name in self._topics or name in self._closed
 
+    def has_rollout(self, name: str) -> bool:
+        """Return whether a row of a rollout is exempt, so that it may be quarantined, or do what nobody has asked."""
+        return name in self._rollouts
+
+    @property
+    def has_rollouts(self) -> bool:
+        """Whether a row of any rollout is exempt: what it has throttled stays so until it is removed."""
+        return bool(self._rollouts)
+
     def is_unreadable(self, name: str) -> bool:
         """Return whether controllers may take a row of a topic for another than it is, or for none."""
         return name in self._topics
@@ -106,3 +124,8 @@ def _topic_of(path: str) -> Iterator[str]:
     for parent in _OF_TOPICS:
         if path.startswith(f"{parent}/"):
             yield path.removeprefix(f"{parent}/").partition("/")[0]
+
+
+def _rollout_of(path: str) -> Iterator[str]:
+    if path.startswith(f"{paths.ROLLOUTS}/"):
+        yield path.removeprefix(f"{paths.ROLLOUTS}/").partition("/")[0]

@@ -58,7 +58,8 @@ class Requests:
                     for tp, target in formats.decode_reassign_partitions(op.data).items():
                         _remember(self._targets, tp, target)
             elif op.path.startswith(f"{paths.ROLLOUTS}/") and "/moves/" in op.path and isinstance(op, Create | Set):
-                self._plan(rollouts.decode_part(op.path, op.data))
+                with suppress(formats.UndecodableZnode):
+                    self._plan(rollouts.decode_part(op.path, op.data))
 
     def _plan(self, moves: Iterable[RolloutMove]) -> None:
         """Record the moves of a plan, which may be cancelled and taken back, and end with a preferred leader."""

@@ -47,12 +47,12 @@ class Planned:
     @property
     def adding(self) -> frozenset[int]:
         """The brokers that get a replica."""
-        return frozenset(self.target) - {*self._origin}
+        return frozenset(self.target) - {*self.origin}
 
     @property
     def removing(self) -> frozenset[int]:
         """The brokers that lose theirs."""
-        return frozenset(self._origin) - {*self.target}
+        return frozenset(self.origin) - {*self.target}
 
     @property
     def bytes(self) -> int:
@@ -60,7 +60,8 @@ class Planned:
         return max(self.move.size, 0) * len(self.adding)
 
     @property
-    def _origin(self) -> tuple[int, ...]:
+    def origin(self) -> tuple[int, ...]:
+        """The replicas that the partition has before the move, or before the way back."""
         return self.move.after if self.state is MoveState.GOING_BACK else self.move.before
 
 

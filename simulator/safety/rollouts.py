@@ -15,12 +15,19 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from controller.model import rollout_rows
+from controller.rollout.judging import TOPIC_DELETED
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange, Partitions, is_controller
 from simulator.safety.rollout_limits import Flying, Planned, RoomKnown, exceeded, short_of_room
 from simulator.signals import Signals
 from simulator.store.durable import Durable
-from transport.messages import AlterPartitionReassignmentsRequest, IncrementalAlterConfigsRequest, RolloutMove
+from transport.messages import (
+    UNTHROTTLED,
+    AlterPartitionReassignmentsRequest,
+    IncrementalAlterConfigsRequest,
+    RolloutMove,
+)
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths, rollouts
 from transport.store.fields import UndecodableZnode
@@ -47,6 +54,9 @@ class Rollouts:
     signals: Signals
     room_known: Callable[[str, str], RoomKnown] | None = None
     """Returns the room on disks that the controller on a host knows of for a rollout; None if that is not judged."""
+
+    brokers_known: Callable[[str], Collection[int]] | None = None
+    """Returns the brokers that are alive, as the controller on a host knows; None if all count as alive."""
 
     are_rates_by_hand: bool = False
     """Whether somebody else has written the rates to which throttles of brokers are restored."""
@@ -85,6 +95,8 @@ class Rollouts:
             return
         if not self._parts:
             return
+        for op in ops:
+            yield from self._called_deleted(op, durable)
         turned = [change for change in changes if _is_turned(change)]
         planned = list(self._planned(durable)) if turned else []
         for change in turned:
@@ -100,16 +112,38 @@ class Rollouts:
             self._took_office = trio.current_time()
         if not op.path.startswith(_BELOW):
             return
+        self._forget_exempt()
         match op.path.removeprefix(_BELOW).split("/"):
             case [name] if isinstance(op, Delete) or (isinstance(op, Create | Set) and not op.data):
                 self._by_hand.pop(name, None)
                 self._started.pop(name, None)
             case [name] if isinstance(op, Create | Set):
                 self._started.setdefault(name, trio.current_time())
+            case [name, *_] if self.partitions.exempt.has_rollout(name):
+                pass
             case [name, "moves", first] if isinstance(op, Create | Set):
                 self._parts[op.path] = name, int(first), rollouts.decode_part(op.path, op.data)
             case [_, "moves", _] if isinstance(op, Delete):
                 self._parts.pop(op.path, None)
+
+    def _called_deleted(self, op: Op, durable: Durable) -> Iterator[str]:
+        """Yield the moves that marks call deleted although their topic is there and is not about to go."""
+        match op.path.removeprefix(_BELOW).split("/"):
+            case [name, "marks", first] if isinstance(op, Create | Set):
+                _, _, moves = self._parts.get(paths.rollout_plan(name, int(first)), (name, 0, []))
+                why = rollouts.decode_marks(op.path, op.data).why
+                deleted = [move for number, move in enumerate(moves) if why.get(number) == TOPIC_DELETED]
+                for move in deleted:
+                    topic = durable.topic(move.topic)
+                    is_there = topic is not None and topic.topic_id == move.topic_id
+                    if is_there and not self.partitions.is_exempt(move.topic):
+                        yield f"rollout {name} calls the move of {move.tp} deleted, though its topic is there"
+
+    def _forget_exempt(self) -> None:
+        """Judge no move of a rollout whose rows are damaged on purpose."""
+        exempt = self.partitions.exempt
+        for path in [path for path, (name, _, _) in self._parts.items() if exempt.has_rollout(name)]:
+            del self._parts[path]
 
     def _planned(self, durable: Durable) -> Iterator[Planned]:
         for name, first, moves in self._parts.values():
@@ -157,12 +191,28 @@ class Rollouts:
         if (change.tp, change.after.topic_id) in self._by_hand[one.rollout]:
             yield f"{begins}, though an administrator has moved it since that began"
         flying = [self._flying(each) for each in planned if each.rollout == one.rollout and self._is_flying(each)]
-        for text in exceeded(self._flying(one), flying, stored.settings):
+        # Moves in flight that wait for a dead broker use up no limit.
+        known = None if self.brokers_known is None else frozenset(self.brokers_known(host))
+        counted = [each for each in flying if each.move is one or known is None or known.issuperset(each.move.target)]
+        for text in exceeded(self._flying(one), counted, stored.settings):
             yield f"rollout {one.rollout} {text}"
+        if stored.settings.throttle != UNTHROTTLED and not self.are_rates_by_hand:
+            yield from (f"{begins}, {text}" for text in self._unthrottled(one, durable, known))
         if self.room_known is None or stored.settings.ignore_room:
             return
         for text in short_of_room(one, [each.move for each in flying], self.room_known(host, one.rollout)):
             yield f"{begins}, {text}"
+
+    def _unthrottled(self, one: Planned, durable: Durable, known: Collection[int] | None) -> Iterator[str]:
+        """Yield the live brokers of a move that have no rate although its rollout has a throttle."""
+        exempt = self.partitions.exempt
+        for rate, brokers in zip(THROTTLES[:2], (one.origin, one.adding), strict=True):
+            for broker in sorted(brokers) if one.adding else ():
+                path = paths.broker_config(broker)
+                znode = durable.tree.read(path)
+                is_alive = broker in durable.brokers() and (known is None or broker in known)
+                if is_alive and (znode is None or rate.encode() not in znode.data) and not exempt.is_damaged(path):
+                    yield f"while the live broker {broker} has no {rate}"
 
     def _is_flying(self, each: Planned) -> bool:
         partition = self.partitions.get(each.tp)
@@ -200,7 +250,7 @@ def _stored(name: str, durable: Durable) -> StoredRollout | None:
     if znode is None or not znode.data:
         return None
     try:
-        return rollouts.decode_state(name, znode.data)
+        return rollout_rows.read_state(name, znode.data)
     except UndecodableZnode:
         return None
 
@@ -229,14 +279,16 @@ def left_behind(durable: Durable, exempt: Exemptions, *, are_rates_by_hand: bool
     known = {name: stored for name, stored in found.items() if stored is not None}
     queue = sorted(known, key=lambda name: known[name].number)
     under_way = [name for name in queue if known[name].phase not in {"done", "aborted", "undone"}]
-    topics = _topics(durable, known)
+    topics = _topics(durable, (name for name in known if not exempt.has_rollout(name)))
     if any(map(exempt.has_topic, topics)):
         return
     if under_way:
-        # One that is paused holds up those behind it.
-        due = list(takewhile(lambda name: not known[name].holds, under_way))
+        # One that is paused, or damaged on purpose and carried out nevertheless, holds up those behind it.
+        due = list(takewhile(lambda name: not known[name].holds and not exempt.has_rollout(name), under_way))
         due = [] if _is_held_up(durable, topics) else due
         yield from (f"rollout {name} is still {known[name].phase}" for name in due)
+        return
+    if exempt.has_rollouts:
         return
     for name in topics:
         znode = durable.tree.read(paths.topic_config(name))

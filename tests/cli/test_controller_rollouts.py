@@ -19,6 +19,8 @@ from controller.rollout.states import MoveState
 from tests.cli.rollout_place import DEAF, START, TARGET, RolloutPlace, moves_in_a_plan, rollout_place, write_plan
 from tests.cli.shell import register_deaf_broker, run_klamm
 from tests.cli.test_completion import completed
+from transport.store import paths
+from transport.store.protocol import Delete, Set
 
 WORDS = ("config", "describe", "--entity-type", "topics", "--entity-name", "orders", "-o", "json")
 
@@ -208,3 +210,25 @@ async def test_a_move_asked_for_by_hand_takes_its_partition_out(place: Place) ->
     assert [each["partition"] for each in found["not_as_planned"]] == ["orders-0"]
     watched = await run_klamm("rollout", "status", plan, "--bootstrap-server", place.klamm.bootstrap)
     assert b"orders-0   overridden  " in watched.stdout
+
+
+async def test_a_rollout_with_a_row_that_makes_no_sense_is_shown_with_its_fault_and_removed(place: Place) -> None:
+    await place.create(*[START] * 2)
+    plan = place.planned(*[TARGET] * 2)
+    await place.klamm("rollout", "start", plan)
+    await place.until("done", done=2)
+    path = paths.rollout("monday")
+    [znode] = await place.store.read([path])
+    assert znode is not None
+    await place.store.multi([Set(path, znode.data.replace(b'"phase":"done"', b'"phase":"walking"'), -1)])
+    await place.store.multi([Delete(paths.CONTROLLER)])  # the next controller reads it
+    fault = f"{path}: phase must be one of "
+    assert fault in (await place.until("unusable"))["fault"]
+    assert "unusable" in await place.klamm("rollout", "list")
+    shown = await place.klamm("rollout", "status", "monday")
+    assert fault in shown
+    assert "`klamm rollout remove monday` removes it" in shown
+    for command in (("start", plan), ("pause", "monday"), ("undo", "monday")):
+        assert f"rollout monday is set aside: {fault}" in await place.klamm("rollout", *command, fails=True)
+    assert await place.klamm("rollout", "remove", "monday") == "rollout monday: removed\n"
+    assert json.loads(await place.klamm("rollout", "list", "-o", "json")) == []

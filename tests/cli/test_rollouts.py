@@ -228,7 +228,7 @@ async def test_what_cannot_go_back_is_named_and_holds_up_no_other(place: Place) 
     assert "orders-0 stays on [2, 3]: broker 9 of [2, 9] not alive\n" in said
     assert await place.replicas() == [[2, 3], [1, 2], [1, 2]]
     assert (await status_of(place.plan))["moves"] == {
-        **dict.fromkeys(("pending", "in flight", "overridden", "skipped", "failed", "going back"), 0),
+        **dict.fromkeys(("pending", "in flight", "overridden", "skipped", "failed", "going back", "deleted"), 0),
         "done": 1,
         "back": 1,
     }

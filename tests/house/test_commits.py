@@ -27,11 +27,7 @@ FEWEST_WORDS: Final = 5
 LOGGED: Final = "logged"
 UNANSWERED: Final = "unanswered_rejections"
 
-EXCEPTIONS: Final = {
-    "controller/handlers/rollout_overrides.py": 1,
-    "controller/handlers/rollout_plans.py": 4,
-    "controller/handlers/rollout_records.py": 2,
-}
+EXCEPTIONS: Final[dict[str, int]] = {}
 """The modules that still have writes without an answer to their rejection, with their number."""
 
 

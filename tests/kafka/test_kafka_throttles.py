@@ -60,6 +60,9 @@ class Settings:
     is_old: bool = False
     """Whether appending to a list that is not there fails, and rates are not told, as in Kafka 2.4."""
 
+    refused: set[tuple[int, str]] = field(factory=set)
+    """What takes no changes."""
+
     def answers(self) -> dict[type[Message], Answer]:
         """Return what lets all brokers take and tell them."""
         return {kafka.DescribeConfigsRequest: self.describe, kafka.IncrementalAlterConfigsRequest: self.alter}
@@ -88,6 +91,8 @@ class Settings:
 
     def _altered(self, wanted: AlterConfigsResource) -> AlterConfigsResourceResponse:
         where = wanted.resource_type, wanted.resource_name
+        if where in self.refused:
+            return AlterConfigsResourceResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "refused", *where)
         if wanted.resource_type == TOPIC and not {one.name for one in wanted.configs} <= KNOWN:
             return AlterConfigsResourceResponse(ErrorCode.INVALID_CONFIG, "Unknown topic config name", *where)
         added = {one.name for one in wanted.configs if one.config_operation == ConfigOperation.APPEND}

@@ -233,3 +233,23 @@ def test_a_wide_move_starves_behind_no_stream_of_small_ones(into: int, out_of: i
         left = [each for each in left if each not in choice.begin]
         # A place that became free is kept for it.
         assert wide in in_flight or full() <= waits_for
+
+
+def test_a_move_in_flight_to_a_dead_broker_uses_up_no_limit_but_those_of_what_it_still_copies() -> None:
+    kept_dead = Move("t", 3, (1, 9), (3, 9), 100)
+    alive = {1, 2, 3, 4}.__contains__
+    waiting = InFlight.of(kept_dead, alive, (1,), is_stalled=False)
+    complete = InFlight.of(kept_dead, alive, (1, 3), is_stalled=False)
+    assert (waiting.awaits, waiting.receivers) == (9, (3,))
+    assert (complete.awaits, complete.receivers) == (9, ())
+    one, other = Move("t", 0, (1, 2), (3, 2), 100), Move("t", 1, (2, 1), (4, 1), 100)
+    leaders = Standing({kept_dead.tp: 1, one.tp: 1, other.tp: 2}, dead={9})
+    limits = Limits(into=1, out_of=1, leaders=1, in_all=1, bytes=100)
+    choice = choose([one], [complete], limits, leaders)
+    assert choice.begin == (one,)
+    assert str(choice.waits[kept_dead.tp]) == (
+        "broker 9 is not alive, and moves in flight end once it is in their ISRs"
+    )
+    assert choose([one], [waiting], limits, leaders).begin == ()
+    assert choose([other], [waiting], Limits(into=1, out_of=1, leaders=1, in_all=1), leaders).begin == (other,)
+    assert InFlight.of(kept_dead, alive, (1, 9), is_stalled=False).awaits is None

@@ -38,5 +38,6 @@ def test_what_became_of_a_move(
 
 def test_a_partition_that_is_gone_or_another_one() -> None:
     assert judge(MOVE, None) == Judgement(C.FAILED, "there is no such partition")
+    assert judge(MOVE, None, is_deleted=True) == Judgement(C.DELETED, "its topic was deleted")
     said = judge(MOVE, ReplicaAssignment((1, 2)), is_other_topic=True)
     assert said == Judgement(C.OVERRIDDEN, "its topic was deleted and created again")

@@ -12,13 +12,14 @@ from attrs import define, field
 from controller.admin.move_admin import MoveAdmin
 from controller.rollout.choosing import Limits
 from controller.rollout.moves import Move
-from controller.rollout.states import Happening, Phase
+from controller.rollout.states import Happening, MoveState, Phase
 from klamm.cli.reassignment.files import MoveFile
 from klamm.cli.rollout import brakes
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
 from klamm.cli.rollout.plan_files import Plan
+from klamm.cli.rollout.run import tell_end
 from klamm.cli.rollout.runner import Runner
 from klamm.cli.rollout.slowing import Slowing
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
@@ -30,7 +31,7 @@ from transport.messages import (
     PartitionState,
     ResourceConfigs,
 )
-from transport.metadata import TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 
 MOVE = Move("t", 0, (1, 2), (3, 2), 1_000)
 OPTIONS = Options(
@@ -128,3 +129,68 @@ async def test_the_time_left_of_an_undo_is_by_what_is_moved_back(course: Course)
     runner._time_left.add(20, 1_000)  # noqa: SLF001
     runner._time_left.add(30, 500)  # noqa: SLF001
     assert runner._time_left.seconds == 10  # noqa: SLF001
+
+
+async def test_waiting_moves_of_a_topic_that_two_looks_do_not_find_are_deleted_and_end_the_rollout(
+    course: Course,
+) -> None:
+    for _ in range(2):
+        assert course.runner.history.counts(1)[MoveState.PENDING] == 1
+        await course.look()
+    assert course.runner.history.why == {MOVE.tp: "its topic was deleted"}
+    assert course.runner.history.counts(1)[MoveState.DELETED] == 1
+    assert course.runner._work.is_over  # noqa: SLF001
+    course.note("happened", what=Happening.FINISHED.value)
+    assert tell_end(course.runner.plan, course.runner.history, Phase.DONE) == 1
+
+
+async def test_waiting_moves_of_a_topic_that_is_found_again_wait(course: Course) -> None:
+    await course.look()
+    course.brokers.partitions = (PartitionState("t", "id", 0, 1, 1, 1, (1, 2), 1, (1, 2)),)
+    await course.look()
+    course.brokers.partitions = ()
+    await course.look()
+    assert course.runner.history.counts(1)[MoveState.PENDING] == 1
+
+
+async def test_moves_of_a_topic_that_is_being_deleted_are_deleted_and_not_overridden(course: Course) -> None:
+    course.runner._work.begin([MOVE], 0.0)  # noqa: SLF001
+    state = PartitionState("t", "id", 0, 1, LEADER_DURING_DELETE, 1, (1, 2), 1, (1, 2))
+    course.brokers.partitions = (state,)
+    await course.runner._settle({})  # noqa: SLF001
+    course.runner._take_entries()  # noqa: SLF001
+    assert course.runner.history.counts(1)[MoveState.DELETED] == 1
+
+
+async def test_an_earlier_release_takes_a_move_of_a_deleted_topic_for_a_failed_one(course: Course) -> None:
+    course.journal.add_end(MoveState.DELETED, [MOVE.tp], "its topic was deleted")
+    *_, entry = Journal(course.journal.path).read()
+    assert (entry["state"], entry["why"]) == ("failed", "its topic was deleted")
+
+
+@define
+class Throttle:
+    """A throttle that some brokers do not take."""
+
+    faults: dict[int | str, str]
+    rate: int | None = 1_000
+    lifted: list[TopicPartition] = field(factory=list)
+
+    async def begin(self, _states: object, _targets: object) -> dict[int | str, str]:
+        return self.faults
+
+    async def end(self, over: Sequence[TopicPartition]) -> None:
+        self.lifted += over
+
+
+async def test_a_move_waits_for_a_live_broker_that_cannot_be_throttled(course: Course) -> None:
+    runner, brokers = course.runner, course.brokers
+    throttle = Throttle({3: "broker 3 cannot be throttled: it does not answer"})
+    runner.slowing = cast("Slowing", throttle)
+    brokers.partitions = (PartitionState("t", "id", 0, 1, 1, 1, (1, 2), 1, (1, 2)),)
+    await course.look()
+    for _ in range(2):
+        await runner._begin_next({})  # noqa: SLF001
+        assert runner._work.in_flight == []  # noqa: SLF001
+    assert throttle.lifted == [MOVE.tp]
+    assert list(map(str, runner._work.waits.values())) == [throttle.faults[3]]  # noqa: SLF001

@@ -21,8 +21,11 @@ from simulator.random_run.foreign_rows import (
     ABSURD_VALUES,
     DEEP,
     ID,
+    ROLLOUT_ROWS,
     ROWS,
+    SOUND_DATA,
     STRANGER,
+    THROTTLE_ROWS,
     TOPIC,
     TP,
     Row,
@@ -38,6 +41,9 @@ from transport.store import paths
 from transport.store.protocol import ANY_VERSION, Create, Op, Set
 from transport.store.tree import Access
 
+EVERY_ROW = {**ROWS, **ROLLOUT_ROWS, **THROTTLE_ROWS}
+"""The rows by kind. Those of rollouts are read when a controller takes office."""
+
 
 @frozen
 class RowCase:
@@ -52,18 +58,18 @@ class RowCase:
 @st.composite
 def cases(draw: st.DrawFn) -> RowCase:
     """Draw a kind, and the absurdity of its row: a value, a key, the name, or only the ACL."""
-    kind = draw(st.sampled_from(sorted(ROWS)))
-    row, what = ROWS[kind], draw(st.sampled_from(["value", "value", "value", "key", "name", "ACL"]))
+    kind = draw(st.sampled_from(sorted(EVERY_ROW)))
+    row, what = EVERY_ROW[kind], draw(st.sampled_from(["value", "value", "value", "key", "name", "ACL"]))
     at = sorted(places(row.value), key=str)
     keys = [place for place in at if isinstance(place[-1], str)]
     if what == "name" or not at:
         row = renamed(row, draw(st.sampled_from(ABSURD_NAMES)))
-    elif what == "value":
+    elif what == "value" or not keys:
         row = evolve(row, value=with_field(row.value, draw(st.sampled_from(at)), draw(st.sampled_from(ABSURD_VALUES))))
     elif what == "key":
         row = evolve(row, value=with_key(row.value, draw(st.sampled_from(keys)), draw(names)))
     access = draw(st.sampled_from([Access.READ, Access.NONE]) if what == "ACL" else rarely)
-    return RowCase(kind, row, access, at_takeover=draw(st.booleans()))
+    return RowCase(kind, row, access, at_takeover=kind in ROLLOUT_ROWS or draw(st.booleans()))
 
 
 names = st.sampled_from(ABSURD_NAMES)
@@ -73,11 +79,15 @@ rarely = st.sampled_from([Access.ALL] * 4 + [Access.READ, Access.NONE])
 def write(cluster: SimulatedCluster, case: RowCase) -> None:
     """Write a row and its parents, as another tool would."""
     tree = cluster.durable.tree
-    missing = [parent for parent in case.row.parents if tree.read(parent) is None]
-    ops: list[Op] = [Create(parent, ROWS["topic"].data if parent == paths.topic(TOPIC) else b"") for parent in missing]
-    is_there = tree.read(case.row.path) is not None
     row = case.row
-    ops.append(Set(row.path, row.data, ANY_VERSION) if is_there else Create(row.path, row.data))
+    if case.kind in ROLLOUT_ROWS:
+        cluster.world.safety.exempt.add(row.path)  # as if a scenario had damaged it
+    missing = [parent for parent in row.parents if tree.read(parent) is None]
+    is_there = tree.read(row.path) is not None
+    ops: list[Op] = []
+    for path in sorted({*missing, row.path}):
+        data = row.data if path == row.path else SOUND_DATA.get(path, b"")
+        ops.append(Set(path, data, ANY_VERSION) if path == row.path and is_there else Create(path, data))
     cluster.world.ensemble.commit_by_hand(ops)
     tree.allow(row.path, case.access)
     if case.access is Access.NONE:
@@ -182,7 +192,7 @@ async def dump(cluster: SimulatedCluster) -> dict[str, Any]:
 
 def absurd(kind: str, value: object, *place: str | int) -> RowCase:
     """Return a row with this value in one of its fields."""
-    row = ROWS[kind]
+    row = EVERY_ROW[kind]
     return RowCase(kind, evolve(row, value=with_field(row.value, place, value)))
 
 
@@ -210,6 +220,11 @@ KNOWN = {
     "a host that is none": absurd("broker", "KLAMM://h\n:1", "endpoints", 0),
     "a stray of a partition beyond all": named("stray", f"{ID}:{TOPIC}:{HUGE}:1"),
     "a stray on a broker beyond all": named("stray", f"{ID}:{TOPIC}:0:{HUGE}"),
+    "a rollout in no phase": absurd("rollout state", "walking", "phase"),
+    "a rollout with a limit that is text": absurd("rollout state", "5", "settings", "into"),
+    "a rollout with marks beyond all": absurd("rollout marks", [2, 99], "marks"),
+    "a rollout of brokers that cannot be": absurd("rollout moves", [[-1], [2]], 1),
+    "a rollout of somebody else": RowCase("rollout state", ROLLOUT_ROWS["rollout state"], Access.NONE),
     "the moves of somebody else": RowCase("identity of a move", ROWS["identity of a move"], Access.NONE),
 }
 

@@ -130,7 +130,8 @@ class RolloutDescription(Message, frozen=True):
 
     `phase` and `holds` are those of `controller.rollout.states`; `why` says in words what holds it. `counts` has the
     moves in each state, `waits` how many of the moves looked at last wait for what. `place` is 0 for the rollout that
-    runs, and UNKNOWN for one that is over. `error_percent` is the error of the time left so far.
+    runs, and UNKNOWN for one that is over. `error_percent` is the error of the time left so far. `fault` says why a
+    rollout is quarantined: nothing else is known of it then, and `phase` is one that does not run.
     """
 
     name: str
@@ -150,6 +151,7 @@ class RolloutDescription(Message, frozen=True):
     rate: int = UNKNOWN
     left_ms: int = UNKNOWN
     error_percent: int = UNKNOWN
+    fault: str = ""
 
 
 class DescribeRolloutsResponse(Message, frozen=True):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
@@ -23,6 +23,9 @@ from transport.store.fields import UndecodableZnode, require_readable
 
 S = TypeVar("S")
 
+_SETTINGS: Final = get_type_hints(RolloutSettings)
+"""The types of settings, by name."""
+
 _MOST_INFLATED: Final = 1 << 26
 """The most bytes that a znode may inflate to, so that a damaged one does not exhaust the memory."""
 
@@ -32,6 +35,7 @@ class StoredPart(msgspec.Struct, frozen=True):
 
     A part is opened before the first of its moves begins, and closed when none is left. Until it is opened, and once it
     is closed, `tally` has the number of moves in each state that is not pending, and `left` the bytes that remain.
+    `deleted` of those that count as failed there are moves of topics that were deleted.
     """
 
     first: int
@@ -41,6 +45,7 @@ class StoredPart(msgspec.Struct, frozen=True):
     opened: bool = False
     closed: bool = False
     tally: dict[str, int] = {}
+    deleted: int = 0
 
 
 class StoredRollout(msgspec.Struct, frozen=True):
@@ -94,14 +99,30 @@ def encode_state(state: StoredRollout) -> bytes:
 
 
 def decode_state(name: str, data: bytes) -> StoredRollout:
-    """Return the state of a rollout. Raises UndecodableZnode, as all functions here do."""
+    """Return the state of a rollout. Raises UndecodableZnode, as all functions here do.
+
+    Keys that are not known, also among the settings, are those of a later release: they are ignored.
+    """
     path = paths.rollout(name)
     value = _decoded(path, data, dict[str, Any], msgspec.json.decode)
     try:
-        settings = RolloutSettings(**value.pop("settings"))
+        settings = _decode_settings(value.pop("settings"))
         return msgspec.convert({**value, "settings": settings}, StoredRollout)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
-        raise UndecodableZnode(path, f"not the state of a rollout ({error})") from error
+        raise UndecodableZnode(path, f"not the state of a rollout ({error!s:.200})") from error
+
+
+def _decode_settings(value: object) -> RolloutSettings:
+    """Return settings, each of its type. Raises TypeError."""
+    if not isinstance(value, dict):
+        raise TypeError("settings must be an object")
+    known = {name: item for name, item in value.items() if name in _SETTINGS}
+    for name, item in known.items():
+        try:
+            msgspec.convert(item, _SETTINGS[name])
+        except msgspec.ValidationError as error:
+            raise TypeError(f"settings: {name}: {error}") from error
+    return RolloutSettings(**known)
 
 
 def encode_part(moves: Sequence[RolloutMove]) -> bytes:
@@ -125,23 +146,29 @@ def encode_part(moves: Sequence[RolloutMove]) -> bytes:
 def decode_part(path: str, data: bytes) -> list[RolloutMove]:
     """Return a part of a plan."""
     columns = _unpacked(path, data, _Columns)
-    rows = zip(columns.topic, columns.partition, columns.before, columns.after, columns.size, strict=False)
-    try:
-        return [
-            RolloutMove(columns.topics[t][0], p, columns.replicas[a], columns.replicas[b], columns.topics[t][1], size)
-            for t, p, b, a, size in rows
-        ]
-    except IndexError as error:
-        raise UndecodableZnode(path, "its columns do not fit each other") from error
+    _require_fitting(path, columns)
+    rows = zip(columns.topic, columns.partition, columns.before, columns.after, columns.size, strict=True)
+    return [
+        RolloutMove(columns.topics[t][0], p, columns.replicas[a], columns.replicas[b], columns.topics[t][1], size)
+        for t, p, b, a, size in rows
+    ]
 
 
 def decode_partitions(path: str, data: bytes) -> list[TopicPartition]:
     """Return the partitions of a part of a plan."""
     columns = _unpacked(path, data, _Columns)
-    try:
-        return [TopicPartition(columns.topics[t][0], p) for t, p in zip(columns.topic, columns.partition, strict=False)]
-    except IndexError as error:
-        raise UndecodableZnode(path, "its columns do not fit each other") from error
+    _require_fitting(path, columns)
+    return [TopicPartition(columns.topics[t][0], p) for t, p in zip(columns.topic, columns.partition, strict=True)]
+
+
+def _require_fitting(path: str, columns: _Columns) -> None:
+    """Raise UndecodableZnode if columns differ in length, or have places of topics or replicas that do not exist."""
+    lengths = {len(each) for each in (columns.topic, columns.partition, columns.before, columns.after, columns.size)}
+    replicas, topics = [*columns.before, *columns.after], columns.topic
+    is_sound = len(lengths) == 1 and min([*replicas, *topics], default=0) >= 0
+    is_sound = is_sound and max(replicas, default=-1) < len(columns.replicas)
+    if not is_sound or max(topics, default=-1) >= len(columns.topics):
+        raise UndecodableZnode(path, "its columns do not fit each other")
 
 
 def encode_marks(marks: StoredMarks) -> bytes:
@@ -190,6 +217,6 @@ def _decoded(path: str, data: bytes, kind: type[S], decode: Any) -> S:  # noqa: 
     require_readable(path, data)
     try:
         found: S = decode(data, type=kind)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise UndecodableZnode(path, f"damaged ({error})") from error
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise UndecodableZnode(path, f"damaged ({error!s:.200})") from error
     return found

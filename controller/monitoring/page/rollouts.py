@@ -14,6 +14,7 @@ from transport.messages import UNKNOWN, UNTHROTTLED, RolloutDescription
 MAX_ROLLOUTS: Final = 20
 MAX_WAITS: Final = 5
 
+_UNUSABLE: Final = "unusable"
 _BACK: Final = frozenset({Phase.ABORTING_TO_UNDO.value, Phase.UNDOING.value, Phase.UNDONE.value})
 _TO_TAKE_BACK: Final = (MoveState.DONE, MoveState.GOING_BACK, MoveState.BACK)
 _LEFT: Final = (MoveState.PENDING, MoveState.IN_FLIGHT)
@@ -57,16 +58,16 @@ def _row(rollout: RolloutDescription) -> RolloutRow:
     is_over = rollout.place == UNKNOWN
     return RolloutRow(
         rollout.name,
-        rollout.phase if rollout.place <= 0 else "queued",
+        _UNUSABLE if rollout.fault else rollout.phase if rollout.place <= 0 else "queued",
         is_over,
-        is_held=not is_over and bool(rollout.holds),
+        is_held=bool(rollout.fault) or (not is_over and bool(rollout.holds)),
         why=rollout.why,
         ended=ended,
         of=of,
         in_flight=counts.get(MoveState.IN_FLIGHT, 0) + counts.get(MoveState.GOING_BACK, 0),
         problems={
             state.value: counts[state]
-            for state in (MoveState.FAILED, MoveState.OVERRIDDEN, MoveState.SKIPPED)
+            for state in (MoveState.FAILED, MoveState.DELETED, MoveState.OVERRIDDEN, MoveState.SKIPPED)
             if state in counts
         },
         bytes_left=rollout.bytes_left if rollout.bytes else None,

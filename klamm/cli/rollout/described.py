@@ -17,7 +17,7 @@ from transport.host import Host
 from transport.messages import UNKNOWN, UNTHROTTLED, RolloutDescription, RolloutSettings
 from transport.wire import UnsupportedApi
 
-_ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED})
+_ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED})
 _CARRIED_BY: Final = "the controller"
 
 
@@ -49,6 +49,7 @@ def report_of(told: RolloutDescription, odd: tuple[Odd, ...] = ()) -> Report:
         odd,
         tuple(_more(told)),
         {"queued_behind": max(told.place, 0), "started_by": told.started_by, "settings": _document(told.settings)},
+        told.fault,
     )
 
 

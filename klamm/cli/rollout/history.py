@@ -80,7 +80,8 @@ class History:
             case "begun":
                 self._begun(MoveState(entry["state"]), entry["moves"])
             case "ended":
-                self._ended(MoveState(entry["state"]), entry["moves"], entry["why"])
+                state = MoveState.DELETED if entry.get("deleted") else MoveState(entry["state"])
+                self._ended(state, entry["moves"], entry["why"])
             case "progress":
                 self.progress = entry
             case "brokers":

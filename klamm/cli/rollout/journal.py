@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 from attrs import define, field
 
+from controller.rollout.states import MoveState
 from klamm.cli.streams import line_of
 from transport.host import Host
+from transport.metadata import TopicPartition
 
 _PIECE: Final = 1 << 20
 
@@ -44,6 +46,13 @@ class Journal:
     def add(self, kind: str, **more: object) -> None:
         """Add an entry, and return when it is on the disk. Raises click.ClickException."""
         self._add(kind, more, is_safe=True)
+
+    def add_end(self, state: MoveState, moves: Sequence[TopicPartition], why: str) -> None:
+        """Add the end of moves. Earlier releases do not know DELETED: they take such a move for a failed one."""
+        if state is MoveState.DELETED:
+            self.add("ended", state=MoveState.FAILED.value, moves=moves, why=why, deleted=True)
+        else:
+            self.add("ended", state=state.value, moves=moves, why=why)
 
     def note(self, kind: str, **more: object) -> None:
         """Add an entry from which nothing follows: it may be lost."""

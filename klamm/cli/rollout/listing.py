@@ -16,7 +16,7 @@ from klamm.cli.output import print_document, print_table
 from klamm.cli.rollout.described import report_of
 from klamm.cli.rollout.naming import asked
 from klamm.cli.rollout.plan_files import JOURNAL, PlanFiles
-from klamm.cli.rollout.report import Report
+from klamm.cli.rollout.report import UNUSABLE, Report
 from klamm.cli.rollout.status import JournalView
 from klamm.cli.units import duration, moment, size
 
@@ -62,9 +62,14 @@ def _print(reports: Sequence[Report], output: str, nothing: str) -> None:
         click.echo(nothing)
     else:
         print_table(_COLUMNS, map(_row, reports))
+        for report in reports:
+            if report.fault:
+                click.echo(f"{report.name}: {report.fault}: {report.remedy}", err=True)
 
 
 def _row(report: Report) -> tuple[object, ...]:
+    if report.fault:
+        return (report.name, UNUSABLE, *[None] * (len(_COLUMNS) - 2))
     told = {} if report.state.is_over else report.progress
     left, seconds = told.get("bytes_left"), told.get("seconds_left")
     return (

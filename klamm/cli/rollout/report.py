@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import field, frozen
 
@@ -11,6 +11,9 @@ from controller.rollout.states import HeldBy, MoveState, Phase, RolloutState
 from klamm.cli.rollout.showing import Progress
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import UNKNOWN
+
+UNUSABLE: Final = "unusable"
+"""The state of a rollout that the controller has quarantined."""
 
 
 @frozen
@@ -40,6 +43,9 @@ class Report:
     others: Mapping[str, Any] = field(factory=dict)
     """Other entries of the document."""
 
+    fault: str = ""
+    """Why the controller has quarantined it; nothing else is known of it then."""
+
     @property
     def total(self) -> int:
         """The moves of the plan."""
@@ -48,6 +54,9 @@ class Report:
     @property
     def rows(self) -> Iterator[tuple[str, str]]:
         """All that is known of it, by name."""
+        if self.fault:
+            yield from (("state", UNUSABLE), ("because", self.fault), ("remedy", self.remedy))
+            return
         yield "state", str(self.state)
         if self.because:
             yield "because", self.because
@@ -77,6 +86,11 @@ class Report:
         return self.brake if self.state.is_paused and HeldBy.BRAKE in self.state.holds else ""
 
     @property
+    def remedy(self) -> str:
+        """The remedy for its fault."""
+        return f"`klamm rollout remove {self.name}` removes it; if its row is repaired, the next controller goes on"
+
+    @property
     def settings(self) -> str:
         """Its limits and throttle, in a line."""
         return ", ".join(f"{name} {value}" for name, value in self.more if name in {"at once", "throttle"})
@@ -84,6 +98,8 @@ class Report:
     @property
     def line(self) -> str:
         """Its progress, in a line."""
+        if self.fault:
+            return f"{UNUSABLE}: {self.fault}"
         if self.state.is_over or not self.progress:
             return f"{self.state}: {counts_in_words(self.counts)}"
         told = self.progress
@@ -104,7 +120,8 @@ class Report:
     def document(self) -> dict[str, Any]:
         """All that is known of it, for programs."""
         return {
-            "state": self.state.phase.value,
+            "state": UNUSABLE if self.fault else self.state.phase.value,
+            "fault": self.fault,
             "paused_by": sorted(hold.value for hold in self.state.holds),
             "brake": self.because,
             "started_ms": self.started_ms,

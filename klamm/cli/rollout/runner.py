@@ -7,7 +7,7 @@ for, and whether it has begun, the cluster shows.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -32,13 +32,13 @@ from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
 from klamm.cli.rollout.plan_files import Plan
-from klamm.cli.rollout.showing import Display, Progress
+from klamm.cli.rollout.showing import Display, progress_of
 from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.surroundings import Surroundings
 from klamm.cli.rollout.work import Work
 from transport.errors import ApiError
 from transport.messages import PartitionState, ReassignmentDescription
-from transport.metadata import TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 
 SHORTEST_PAUSE: Final = 0.2
 LONGEST_PAUSE: Final = 2.0
@@ -112,7 +112,7 @@ class Runner:
         if begun:
             self.display.say(f"picked up {len(begun):,} moves that had begun")
             states = await self._states_of(begun)
-            await self.slowing.begin(states.values(), {tp: self._work.move(tp).after for tp in begun})
+            await self.slowing.renew(states.values(), {tp: self._work.move(tp).after for tp in begun})
 
     async def _step(self) -> None:
         await self._take_wishes()
@@ -140,7 +140,7 @@ class Runner:
         if self.slowing.rate != self.options.throttle or await self.slowing.is_anyone_back():
             self.slowing.rate = self.options.throttle
             flying = {move.tp: move.after for move in self._work.in_flight}
-            await self.slowing.begin((await self._states_of(flying)).values(), flying)
+            await self.slowing.renew((await self._states_of(flying)).values(), flying)
 
     def _take_entries(self) -> None:
         entries = self.journal.read()
@@ -174,10 +174,13 @@ class Runner:
     ) -> list[TopicPartition]:
         """Note what became of moves; return those that are over."""
         found: defaultdict[tuple[MoveState, str], list[TopicPartition]] = defaultdict(list)
+        topics = {state.topic for state in states.values()}
         for tp in partitions:
             state = states.get(tp)
             is_other = state is not None and self._is_other_topic(state)
-            said = judge(self._work.move(tp), state, was_seen=self._work.was_seen(tp), is_other_topic=is_other)
+            is_gone = tp.topic not in topics if state is None else state.leader == LEADER_DURING_DELETE
+            seen = self._work.was_seen(tp)
+            said = judge(self._work.move(tp), state, was_seen=seen, is_other_topic=is_other, is_deleted=is_gone)
             match said.course:
                 case Course.ENDED:
                     found[self._work.direction.ended, ""].append(tp)
@@ -185,6 +188,8 @@ class Runner:
                     found[MoveState.OVERRIDDEN, said.why].append(tp)
                 case Course.FAILED:
                     found[MoveState.FAILED, said.why].append(tp)
+                case Course.DELETED:
+                    found[MoveState.DELETED, said.why].append(tp)
                 case Course.WAITING:
                     self._work.put_back(tp)
                 case Course.IN_FLIGHT:
@@ -198,7 +203,7 @@ class Runner:
         return known != state.topic_id and "" not in (known, state.topic_id)
 
     def _note_ended(self, state: MoveState, partitions: Collection[TopicPartition], why: str = "") -> None:
-        self.journal.add("ended", state=state.value, moves=list(partitions), why=why)
+        self.journal.add_end(state, list(partitions), why)
         for tp in partitions:
             self._work.end(tp)
             if why:
@@ -217,6 +222,8 @@ class Runner:
             # An operator has let those go that are dead by now: it waits for one that dies later.
             self.journal.add("brokers", brokers=sorted(self._around.live))
         waiting = [tp for tp in foreign if self._work.is_waiting(tp)]
+        if self._around.gone_topics:
+            waiting += [move.tp for move in self._work.waiting if move.topic in self._around.gone_topics]
         if waiting:
             self._judge(await self._states_of(waiting), waiting)
         await self._around.look_at_room(self._work.receivers, self._work.in_flight)
@@ -291,9 +298,8 @@ class Runner:
         states = await self._states_of([move.tp for move in chosen])
         self._judge(states, [move.tp for move in chosen])
         ready = [move for move in chosen if self._work.is_waiting(move.tp)]
-        if not ready:
+        if not (ready and (ready := await self._throttled(ready, states))):
             return
-        await self.slowing.begin(states.values(), {move.tp: move.after for move in ready})
         self.journal.add(
             "begun", state=self._work.direction.in_flight.value, moves=[[*move.tp, move.before] for move in ready]
         )
@@ -303,6 +309,15 @@ class Runner:
         refused |= await request(self.admin, [move for move in ready if move.tp not in refused], self.display)
         for tp, text in refused.items():
             self._refuse(tp, text)
+
+    async def _throttled(self, moves: Sequence[Move], states: Mapping[TopicPartition, PartitionState]) -> list[Move]:
+        """Throttle moves; return those that may begin. While one cannot be throttled, what needs it waits."""
+        faults = await self.slowing.begin(states.values(), {move.tp: move.after for move in moves})
+        self._around.unthrottled |= faults
+        if faults:
+            # Whether the others are throttled is not known: the next step tries with those.
+            await self.slowing.end([move.tp for move in moves])
+        return [] if faults else list(moves)
 
     @property
     def _log_dirs(self) -> Places:
@@ -367,9 +382,9 @@ class Runner:
         return Work(FORTH, [move for move in self.moves if self.history.state_of(move.tp) in forth])
 
     async def _states_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-        wanted = set(partitions)
-        found = await self.admin.read_metadata(sorted({tp.topic for tp in wanted}))
-        return {state.tp: state for state in found.partitions if state.tp in wanted}
+        """Return the states of all partitions of the topics of these."""
+        found = await self.admin.read_metadata(sorted({tp.topic for tp in partitions}))
+        return {state.tp: state for state in found.partitions}
 
     def _show(self) -> None:
         now = trio.current_time()
@@ -377,20 +392,8 @@ class Runner:
         if self._last_step is not None and not is_held:
             self._running_seconds += now - self._last_step
         self._last_step = now
-        left = self._work.left
-        self._time_left.add(self._running_seconds, left)
-        counts = self.history.counts(len(self.plan.file.targets))
-        progress = Progress(
-            str(self.history.state),
-            counts[self._work.direction.ended],
-            len(self.plan.file.targets) if self._work.direction is FORTH else len(self._work.moves),
-            len(self._work.in_flight),
-            left,
-            self._time_left.rate,
-            self._time_left.seconds,
-            self._time_left.error,
-            Counter(map(str, self._work.waits.values())),
-            self._around.hold.text if self._around.hold is not None else "by operator" if is_held else "",
-        )
+        self._time_left.add(self._running_seconds, self._work.left)
+        hold = self._around.hold.text if self._around.hold is not None else "by operator" if is_held else ""
+        progress = progress_of(self.history, len(self.plan.file.targets), self._work, self._time_left, hold)
         if self.display.show(progress):
             self.journal.note("progress", **progress.entry)

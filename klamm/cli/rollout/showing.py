@@ -16,7 +16,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from controller.rollout.forecast import TimeLeft
+from controller.rollout.states import FORTH
+from controller.rollout.waiting import Reason
 from klamm.cli.progress import is_animated
+from klamm.cli.rollout.history import History
+from klamm.cli.rollout.work import Work
 from klamm.cli.units import duration, rate, size
 
 SECONDS: Final = 10.0
@@ -39,6 +44,8 @@ class Progress:
     error: float | None = None
     waits: Mapping[str, int] = field(factory=dict)
     brake: str = ""
+    stuck: int = 0
+    """The moves in flight that wait for dead brokers."""
 
     @property
     def line(self) -> str:
@@ -60,8 +67,8 @@ class Progress:
 
     @property
     def standstill(self) -> Iterator[str]:
-        """The same if nothing is in flight, although nothing holds the rollout up."""
-        return self.waiting if not self.in_flight and not self.brake else iter(())
+        """The same if nothing in flight can end, although nothing holds the rollout up."""
+        return self.waiting if self.in_flight <= self.stuck and not self.brake else iter(())
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -76,6 +83,23 @@ class Progress:
             "waits": dict(self.waits),
             "brake": self.brake,
         }
+
+
+def progress_of(history: History, total: int, work: Work, time_left: TimeLeft, brake: str) -> Progress:
+    """Return the progress of a rollout; `total` are the moves of its plan, `brake` says what holds it up."""
+    return Progress(
+        str(history.state),
+        history.counts(total)[work.direction.ended],
+        total if work.direction is FORTH else len(work.moves),
+        len(work.in_flight),
+        work.left,
+        time_left.rate,
+        time_left.seconds,
+        time_left.error,
+        Counter(map(str, work.waits.values())),
+        brake,
+        sum(wait.reason is Reason.DEAD_IN_FLIGHT for wait in work.waits.values()),
+    )
 
 
 @define

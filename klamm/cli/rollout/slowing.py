@@ -11,11 +11,12 @@ from controller.admin import move_throttles, recorded_throttles
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.move_record import MoveRecord
+from controller.admin.move_throttles import NotThrottled
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.reassignment.record_file import Keeping, RecordFile
 from klamm.cli.streams import line_of
-from transport.messages import PartitionState
+from transport.messages import ConfigResourceType, PartitionState
 from transport.metadata import TopicPartition
 
 
@@ -39,14 +40,38 @@ class Slowing:
         if self.file is not None and record is not None:
             self._keeping = Keeping(self.file, record, needs_place=True)
 
-    async def begin(self, states: Iterable[PartitionState], targets: Targets) -> None:
-        """Throttle moves before they begin, or in progress. Raises click.ClickException."""
+    async def begin(self, states: Iterable[PartitionState], targets: Targets) -> dict[int | str, str]:
+        """Throttle moves before they begin, or in progress. Raises click.ClickException.
+
+        Return the live brokers, or the topic, that cannot be throttled, and why: moves with replicas there would copy
+        at full speed. A broker that is not alive copies nothing, and is throttled once it is back.
+        """
         if self.rate is None or not targets:
-            return
+            return {}
         if self._keeping is None and self.file is not None:
             self._keeping = Keeping(self.file, MoveRecord(), needs_place=True)
-        late = await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
-        self._absent |= set() if late is None else late.absent
+        try:
+            late = await throttling.begin(self.admin, states, targets, self.rate, self._keeping)
+        except NotThrottled as fault:
+            is_broker = fault.resource.type is ConfigResourceType.BROKER
+            subject: int | str = int(fault.resource.name) if is_broker else fault.resource.name
+            text = f"{'broker' if is_broker else 'topic'} {subject} cannot be throttled: {fault.message}"
+            if is_broker and subject not in await self._live():
+                raise
+            return {subject: text}
+        if late is None:
+            return {}
+        silent = late.absent & await self._live()
+        self._absent |= late.absent - silent
+        return {broker: f"broker {broker} cannot be throttled: it does not answer" for broker in sorted(silent)}
+
+    async def renew(self, states: Iterable[PartitionState], targets: Targets) -> None:
+        """Throttle moves in flight; say what cannot be. Raises click.ClickException."""
+        for text in (await self.begin(states, targets)).values():
+            click.echo(f"{text}: moves in flight copy there as before", err=True)
+
+    async def _live(self) -> set[int]:
+        return {broker.id for broker in (await self.admin.read_metadata(())).brokers}
 
     async def is_anyone_back(self) -> bool:
         """Return, once, whether a broker is back that could not be throttled: moves in flight then are to be, again.
@@ -55,7 +80,7 @@ class Slowing:
         """
         if not self._absent:
             return False
-        back = self._absent.intersection(broker.id for broker in (await self.admin.read_metadata(())).brokers)
+        back = self._absent & await self._live()
         self._absent -= back
         return bool(back)
 

@@ -117,6 +117,10 @@ class Handing:
         found = await admin.describe_rollouts([self.name])
         if not found:
             return False
+        if found[0].fault:
+            raise click.ClickException(
+                f"rollout {self.name} is set aside: {found[0].fault}: `klamm rollout remove {self.name}` removes it"
+            )
         if found[0].digest != self.plan.digest:
             raise click.ClickException(
                 f"there is a rollout {self.name} of another plan: give this one another name with --name"

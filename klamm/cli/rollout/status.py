@@ -23,7 +23,7 @@ from klamm.cli.rollout.watching import Look, print_report, watch as watch_report
 from klamm.cli.running import run, stoppable
 from klamm.interrupts import INTERRUPTED
 
-_ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED})
+_ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED})
 
 
 @click.command()

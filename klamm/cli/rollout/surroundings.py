@@ -16,7 +16,7 @@ from controller.rollout.moves import Move
 from controller.rollout.room import Places
 from klamm.cli.rollout.brakes import LOOK_SECONDS, Brakes, foreign_hold
 from transport.messages import MetadataResponse, PartitionState
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, TopicPartition
 
 ROOM_SECONDS: Final = 15.0
 
@@ -33,9 +33,16 @@ class Surroundings:
     hold: Hold | None = None
     """Why nothing begins for now, but for the operator's own holds."""
 
+    unthrottled: dict[int | str, str] = field(factory=dict)
+    """The live brokers and topics that could not be throttled since the last look, and why."""
+
     lagging: frozenset[TopicPartition] = frozenset()
     """The partitions that lack replicas although the brokers of these are alive."""
 
+    gone_topics: frozenset[str] = frozenset()
+    """The topics of moves that neither this look nor the one before has found: a broker that starts knows none yet."""
+
+    _missing: frozenset[str] = frozenset()
     _found: MetadataResponse | None = None
     _standing: Standing = field(factory=Standing)
     _next_look: float = float("-inf")
@@ -77,12 +84,17 @@ class Surroundings:
         `to` has the directories that are named for new replicas.
         """
         paused = ", ".join(sorted(paused_by))
-        return evolve(self._standing, to=to, hold=Hold(f"paused by {paused}") if paused else self.hold)
+        hold = Hold(f"paused by {paused}") if paused else self.hold
+        return evolve(self._standing, to=to, unthrottled=self.unthrottled, hold=hold)
 
     def _see(self, found: MetadataResponse) -> None:
         states: Mapping[TopicPartition, PartitionState] = {state.tp: state for state in found.partitions}
+        self.unthrottled = {}
         self.live = frozenset(broker.id for broker in found.brokers)
         self.lagging = frozenset(tp for tp, state in states.items() if _lags(state, self.live))
+        there = {state.topic for state in found.partitions if state.leader != LEADER_DURING_DELETE}
+        missing = frozenset(move.topic for move in self.moves) - there
+        self.gone_topics, self._missing = missing & self._missing, missing
         named = {broker for move in self.moves for broker in (*move.before, *move.after)}
         self._standing = evolve(
             self._standing,

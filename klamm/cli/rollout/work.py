@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from attrs import define, field
@@ -21,12 +22,20 @@ STALLED_SECONDS: Final = 60.0
 
 @define
 class _Flight:
-    """A move in flight: whether it has been seen so, its bytes left, and when they were last fewer than before."""
+    """A move in flight: whether it has been seen so, its bytes left, when they were last fewer than before, its ISR."""
 
     move: Move
     is_seen: bool = False
     left: int = 0
     since: float = 0.0
+    isr: tuple[int, ...] = ()
+
+    def as_of(self, now: float, dead: Collection[int]) -> InFlight:
+        """Return it for the choice of others; a move that has not been seen yet waits for no dead broker."""
+        is_stalled = now - self.since > STALLED_SECONDS
+        if not self.is_seen:
+            return InFlight(self.move, is_stalled)
+        return InFlight.of(self.move, lambda broker: broker not in dead, self.isr, is_stalled=is_stalled)
 
 
 @define
@@ -93,9 +102,11 @@ class Work:
 
     def choose(self, limits: Limits, standing: Standing, now: float) -> Choice:
         """Return the moves that begin next."""
-        flying = [InFlight(one.move, now - one.since > STALLED_SECONDS) for one in self._flying.values()]
-        full = {broker for broker in _receivers(self.in_flight) if _received(self.in_flight, broker) >= limits.into}
-        is_stuck = passed_over(self.in_flight, limits, standing.leader, lambda broker: broker in standing.dead)
+        flying = [one.as_of(now, standing.dead) for one in self._flying.values()]
+        received = Counter(broker for each in flying for broker in each.receivers)
+        full = {broker for broker, count in received.items() if count >= limits.into}
+        counted = (each.move for each in flying if each.receivers)
+        is_stuck = passed_over(counted, limits, standing.leader, lambda broker: broker in standing.dead)
         numbers = self._backlog.candidates(lambda broker: broker not in full, is_stuck)
         choice = choose([self.moves[number] for number in numbers], flying, limits, standing)
         self.waits = choice.waits
@@ -138,15 +149,7 @@ class Work:
             left = _left(one, flight.left)
             if left < flight.left or not flight.is_seen:
                 flight.since = now
-            flight.left, flight.is_seen = left, True
-
-
-def _receivers(moves: Iterable[Move]) -> set[int]:
-    return {broker for move in moves for broker in move.adding}
-
-
-def _received(moves: Iterable[Move], broker: int) -> int:
-    return sum(broker in move.adding for move in moves)
+            flight.left, flight.is_seen, flight.isr = left, True, one.isr
 
 
 def _left(move: ReassignmentDescription, before: int) -> int:

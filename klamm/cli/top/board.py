@@ -10,6 +10,7 @@ from attrs import define, field
 
 from controller.admin.moves import waits_for
 from controller.rollout.states import MoveState
+from klamm.cli.rollout.report import UNUSABLE
 from klamm.cli.top.facts import AtRisk, Copying, at_risk, many
 from klamm.cli.top.reading import Reading
 from klamm.cli.top.rollouts import Rollout, Untold
@@ -251,8 +252,8 @@ _ROLLOUTS: Final = (
     Column("time left", to_right=True, spare=2),
     Column("carried out by", spare=8, least=_WORDS),
 )
-_OVER: Final = (MoveState.DONE, MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.BACK)
-_ODD: Final = (MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED)
+_ODD: Final = (MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED)
+_OVER: Final = (MoveState.DONE, *_ODD, MoveState.BACK)
 _NONE_GIVEN: Final = "no rollout: one that runs outside the controller is shown if its plan is named: klamm top PLAN"
 
 
@@ -261,9 +262,11 @@ def _rollouts(rollouts: Sequence[Rollout]) -> Table:
 
 
 def _rollout(one: Rollout) -> Row:
-    if isinstance(one, Untold):
+    if isinstance(one, Untold) or one.fault:
+        state, tone = (one.why, Tone.PLAIN) if isinstance(one, Untold) else (UNUSABLE, Tone.BAD)
         nothing = (_NOTHING,) * (len(_ROLLOUTS) - 2)
-        return Row(one.name, (Cell(one.name, one.name), Cell(one.why, one.why), *nothing), f"{one.name}: {one.why}")
+        text = one.why if isinstance(one, Untold) else one.line
+        return Row(one.name, (Cell(one.name, one.name), Cell(state, state, tone), *nothing), f"{one.name}: {text}")
     counts, is_over = Counter(one.counts), one.state.is_over
     over, odd = sum(counts[state] for state in _OVER), sum(counts[state] for state in _ODD)
     share = over / one.total if one.total else 0.0

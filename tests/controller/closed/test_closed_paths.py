@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.controller.closed import brokers, kafkas, moves, topics
+from tests.controller.closed import brokers, kafkas, moves, rollouts, topics
 from tests.controller.closed.sweeps import rounds_of, sweep
 from tests.house.requirements import DOCUMENT
 
@@ -15,10 +15,13 @@ HANDLERS: Final = DOCUMENT.parents[1] / "controller" / "handlers"
 COMMITTING: Final = {"commit": 0, "commit_each": 0, "write_choices": 1, "write_assignments": 1, "write_settings": 1}
 """The functions that commit a round, and the place of its name among their arguments."""
 
-OF_ROLLOUTS: Final = {"rollouts", "marks"}
-"""The rounds of rollouts, which tests/controller/rollouts has."""
-
-SCENARIOS: Final = {**topics.SCENARIOS, **brokers.SCENARIOS, **moves.SCENARIOS, **kafkas.SCENARIOS}
+SCENARIOS: Final = {
+    **topics.SCENARIOS,
+    **brokers.SCENARIOS,
+    **moves.SCENARIOS,
+    **kafkas.SCENARIOS,
+    **rollouts.SCENARIOS,
+}
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -40,4 +43,4 @@ def names_of_rounds() -> set[str]:
 
 async def test_the_scenarios_have_every_round_that_writes() -> None:
     rounds = [await rounds_of(scenario) for scenario in SCENARIOS.values()]
-    assert names_of_rounds().difference(*rounds) == OF_ROLLOUTS
+    assert names_of_rounds().difference(*rounds) == set()

@@ -9,7 +9,14 @@ from controller.node.alarms import alarms
 from controller.rollout.adapting import FIRST
 from tests.controller.rollouts.operator import Operator, settings
 from transport.errors import ApiError
-from transport.messages import RolloutOrder
+from transport.messages import (
+    UNTHROTTLED,
+    RolloutMove,
+    RolloutOrder,
+    RolloutSettings,
+    StartRolloutRequest,
+    StartRolloutResponse,
+)
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create
@@ -36,7 +43,7 @@ async def test_throttles_are_named_with_the_moves_and_gone_after_them(operator: 
 
 @pytest.mark.parametrize("access", [Access.READ, Access.NONE])
 async def test_rates_that_cannot_be_restored_are_restored_once_they_can_be(operator: Operator, access: Access) -> None:
-    await operator.start(4, into=2, throttle=1_000)
+    await operator.start(2, into=2, throttle=1_000)
     tree, path = operator.bench.seen.zookeeper.tree, paths.broker_config(3)
     tree.allow(path, access)
     await operator.finish()
@@ -50,7 +57,7 @@ async def test_rates_that_cannot_be_restored_are_restored_once_they_can_be(opera
 
 
 async def test_a_rollout_that_has_left_rates_is_not_removed_before_they_are_restored(operator: Operator) -> None:
-    await operator.start(4, into=2, throttle=1_000)
+    await operator.start(2, into=2, throttle=1_000)
     tree, path = operator.bench.seen.zookeeper.tree, paths.broker_config(3)
     tree.allow(path, Access.NONE)
     await operator.finish()
@@ -60,6 +67,53 @@ async def test_a_rollout_that_has_left_rates_is_not_removed_before_they_are_rest
     await operator.order(RolloutOrder.REMOVE)
     assert operator.bench.context.rollouts.by_name == {}
     assert await settings(operator.bench, path) == {}
+
+
+@pytest.mark.parametrize("access", [Access.READ, Access.NONE])
+async def test_a_move_waits_for_a_live_broker_that_cannot_be_throttled_and_others_go_on(
+    operator: Operator, access: Access
+) -> None:
+    tree, path = operator.bench.seen.zookeeper.tree, paths.broker_config(3)
+    await operator.bench.store.multi([Create(path, formats.encode_config({}))])
+    tree.allow(path, access)
+    moves = [RolloutMove("orders", n, (3, 2), size=100) for n in range(4)]
+    moves += [RolloutMove("orders", n, (4, 2), size=100) for n in range(4, 6)]
+    await operator.upload(*moves)
+    request = StartRolloutRequest("monday", "digest", 6, RolloutSettings(throttle=1_000, in_all=2))
+    await operator.bench.ask(request, StartRolloutResponse)
+    assert operator.in_flight() == [4, 5]
+    await operator.finish()
+    assert (await operator.describe()).counts == (("pending", 4), ("done", 2))
+    [(text, count)] = (await operator.describe()).waits
+    assert (text.partition(": ")[0], count) == ("broker 3 cannot be throttled", 4)
+    assert "0:3" not in str(await settings(operator.bench, paths.topic_config("orders")))
+    tree.allow(path, Access.ALL)
+    await operator.bench.handle(RolloutLook())
+    assert operator.in_flight() == [0, 1]
+    assert (await settings(operator.bench, path))["follower.replication.throttled.rate"] == "1000"
+    await operator.finish()
+    assert (await operator.describe()).counts == (("done", 6),)
+
+
+async def test_a_dead_broker_that_cannot_be_throttled_holds_no_move_up(operator: Operator) -> None:
+    path = paths.broker_config(2)
+    await operator.bench.store.multi([Create(path, formats.encode_config({}))])
+    operator.bench.seen.zookeeper.tree.allow(path, Access.READ)
+    await operator.bench.kill(2)
+    moves = [RolloutMove("orders", n, (3, 4), size=100) for n in range(2)]
+    await operator.upload(*moves)
+    request = StartRolloutRequest("monday", "digest", 2, RolloutSettings(throttle=1_000))
+    await operator.bench.ask(request, StartRolloutResponse)
+    assert operator.in_flight() == [0, 1]
+
+
+async def test_a_throttle_that_a_live_broker_does_not_take_in_flight_is_an_error(operator: Operator) -> None:
+    await operator.start(2, throttle=1_000)
+    operator.bench.seen.zookeeper.tree.allow(paths.broker_config(3), Access.READ)
+    with pytest.raises(ApiError, match="but not for all in flight: broker 3 cannot be throttled"):
+        await operator.order(RolloutOrder.SET, throttle=2_000)
+    with pytest.raises(ApiError, match="but not for all in flight"):
+        await operator.order(RolloutOrder.SET, throttle=UNTHROTTLED)
 
 
 async def rate_of(operator: Operator) -> int:

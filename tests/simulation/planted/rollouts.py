@@ -9,7 +9,7 @@ from tests.simulation.planted.edits import edit
 
 def a_limit_of_a_rollout_is_forgotten_by_the_next_controller(patch: pytest.MonkeyPatch) -> None:
     """Let the moves that a former controller has begun count for no limit."""
-    ours = "ours = [part.moves[number] for part, number in rollout.flying]"
+    ours = "ours = _in_flight(context, rollout)"
     edit(
         patch,
         "controller.handlers.rollout_moves:_choose",
@@ -22,7 +22,7 @@ def a_move_of_a_rollout_may_begin_twice(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.rollout_moves:_begin",
-        ("yield from write_marks(rollout, changes)\n", "yield from ()\n"),
+        ("yield from write_marks(rollout, (yield from confirmed(context, rollout, changes)))", "yield from ()"),
         ("for part, number in begun if part.state(number) is part.direction.in_flight]", "for part, number in begun]"),
     )
 
@@ -96,6 +96,50 @@ def a_rate_of_a_rollout_is_left(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def a_row_of_a_rollout_is_not_judged(patch: pytest.MonkeyPatch) -> None:
+    """Carry rollouts out whatever their states and marks say, as long as they can be decoded."""
+    edit(patch, "transport.store.rollouts:_decode_settings", ("msgspec.convert(item, _SETTINGS[name])", "pass"))
+    edit(patch, "controller.model.rollout_rows:read_state", ("fault = state_fault(stored)", "fault = None"))
+    edit(patch, "controller.model.rollout_rows:read_marks", ("!= part.moves", "< 0"), (">= len(CODES)", "> 255"))
+
+
+def moves_of_a_deleted_topic_wait_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """Mark no move of a topic that was deleted, so that its rollout never ends."""
+    edit(
+        patch,
+        "controller.handlers.rollout_records:confirmed",
+        ("if not there:", "if not deleted:"),
+        ("or moves[number].topic not in there", ""),
+    )
+
+
+def an_order_that_is_not_written_is_answered_with_success(patch: pytest.MonkeyPatch) -> None:
+    """Take a state of a rollout for written that the store has rejected."""
+    edit(
+        patch,
+        "controller.handlers.rollout_records:write_state",
+        ("return not failed", "return True"),
+    )
+
+
+def a_dead_broker_of_a_move_is_not_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """Let a move in flight use up no limit, whether its brokers are alive or not."""
+    edit(
+        patch,
+        "controller.rollout.choosing:InFlight.of.__func__",
+        ("if broker not in isr and not is_alive(broker)), None)", "if broker not in isr), None)"),
+    )
+
+
+def a_move_begins_at_full_speed(patch: pytest.MonkeyPatch) -> None:
+    """Begin a move also where a live broker cannot be throttled."""
+    edit(
+        patch,
+        "controller.handlers.rollout_moves:_throttled",
+        ("if is_held(part.moves[number]):", "if is_held(part.moves[number]) and number < 0:"),
+    )
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
@@ -107,4 +151,9 @@ BUGS = (
     a_signal_is_not_waited_for,
     nobody_waits_for_room,
     a_rate_of_a_rollout_is_left,
+    a_row_of_a_rollout_is_not_judged,
+    moves_of_a_deleted_topic_wait_for_ever,
+    an_order_that_is_not_written_is_answered_with_success,
+    a_dead_broker_of_a_move_is_not_waited_for,
+    a_move_begins_at_full_speed,
 )
