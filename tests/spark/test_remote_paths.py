@@ -120,7 +120,11 @@ def files(lab: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("snapshot", "loads", "table"),
-    [("s.json", "l.csv", "b.json"), ("s.jsonl", "l.txt", "b.parquet"), ("dump", "l.parquet", "tables")],
+    [
+        ("s.json", "l.csv", "b.json"),
+        pytest.param("s.jsonl", "l.txt", "b.parquet", marks=pytest.mark.soak),
+        ("dump", "l.parquet", "tables"),
+    ],
 )
 def test_files_are_read_as_those_of_this_machine(
     snapshot: str, loads: str, table: str, files: Path, spark: SparkSession, tmp_path: Path

@@ -16,8 +16,6 @@ from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from tests.spark.session import SparkSession
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
-
 Row = dict[str, Any]
 
 PARTITION: Row = {"topic": "orders", "partition": 0, "replicas": [1, 2]}
@@ -102,6 +100,7 @@ BAD_LOADS: dict[str, tuple[str, str | list[Row], str]] = {
 
 @pytest.mark.parametrize("on_bad_rows", [OnBadRows.REFUSE, pytest.param(OnBadRows.SET_ASIDE, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("kind", BAD_LOADS)
+@pytest.mark.usefixtures("few_tasks")
 def test_an_unknown_column_of_loads_is_refused(
     kind: str, on_bad_rows: OnBadRows, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -153,6 +152,7 @@ BAD_SNAPSHOTS: dict[str, tuple[str, str | list[Row], str]] = {
 
 
 @pytest.mark.parametrize("kind", BAD_SNAPSHOTS)
+@pytest.mark.usefixtures("few_tasks")
 def test_an_unknown_column_of_a_snapshot_is_refused(kind: str, tmp_path: Path, spark: SparkSession) -> None:
     name, content, line = BAD_SNAPSHOTS[kind]
     sources = Sources(written(tmp_path / name, content), on_bad_rows=OnBadRows.SET_ASIDE)
@@ -187,13 +187,24 @@ BAD_TABLES: dict[str, tuple[str, str | list[Row], str]] = {
 }  # fmt: skip
 
 
+def with_table(kind: str, folder: Path) -> Sources:
+    name, content, _ = BAD_TABLES[kind]
+    snapshot = written(folder / "s.json", as_document("partitions", [PARTITION]))
+    return Sources(snapshot, brokers=written(folder / name, content))
+
+
 @pytest.mark.parametrize("kind", BAD_TABLES)
-def test_a_table_of_brokers_of_another_kind_is_refused(kind: str, tmp_path: Path, spark: SparkSession) -> None:
-    name, content, line = BAD_TABLES[kind]
-    snapshot = written(tmp_path / "s.json", as_document("partitions", [PARTITION]))
-    sources = Sources(snapshot, brokers=written(tmp_path / name, content))
-    assert refusal(sources) == line
-    assert_same_on_spark(spark, sources, tmp_path / "scratch")
+def test_a_table_of_brokers_of_another_kind_is_refused(kind: str, tmp_path: Path) -> None:
+    assert refusal(with_table(kind, tmp_path)) == BAD_TABLES[kind][-1]
+
+
+@pytest.mark.parametrize(
+    "kind", ["racks", *(pytest.param(kind, marks=pytest.mark.soak) for kind in BAD_TABLES if kind != "racks")]
+)
+@pytest.mark.usefixtures("few_tasks")
+def test_planning_on_spark_refuses_such_a_table_alike(kind: str, tmp_path: Path, spark: SparkSession) -> None:
+    # Spark leaves tables of brokers to the same reader.
+    assert_same_on_spark(spark, with_table(kind, tmp_path), tmp_path / "scratch")
 
 
 def assert_same_on_spark(spark: SparkSession, sources: Sources, scratch: Path) -> None:
