@@ -25,6 +25,8 @@ from spark_bridge.summing import summarize
 from tests.spark.kernel.leader_cases import feasible
 from transport.metadata import TopicPartition
 
+pytestmark = pytest.mark.usefixtures("forked_bridge")
+
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
 LEADERS = Goal(GoalKind.LEADERS)
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "kafkakit_leaders.json"
