@@ -9,7 +9,8 @@ charged to the first test that asks for it.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,7 @@ class _Stopwatch:
 
     def __init__(self, listed: int) -> None:
         self._listed = listed
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._took = 0.0
         self._own = 0.0
         self._below = 0.0
@@ -69,13 +70,18 @@ class _Stopwatch:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print both lists."""
-        files: Counter[str] = Counter()
+        files: defaultdict[str, float] = defaultdict(float)
         for nodeid, seconds in self._seconds.items():
             files[nodeid.partition("::")[0]] += seconds
-        for kind, of in (("files", files), ("tests", self._seconds)):
-            terminalreporter.section(f"slowest {kind}, by processor time: {of.total():,.0f} s in all")
-            for name, seconds in of.most_common(self._listed):
-                terminalreporter.line(f"{seconds:7.2f} s  {of.total() and seconds / of.total():5.1%}  {name}")
+        self._print(terminalreporter, "files", files)
+        self._print(terminalreporter, "tests", self._seconds)
+
+    def _print(self, terminalreporter: pytest.TerminalReporter, kind: str, seconds: Mapping[str, float]) -> None:
+        total = sum(seconds.values())
+        terminalreporter.section(f"slowest {kind}, by processor time: {total:,.0f} s in all")
+        for name in sorted(seconds, key=seconds.__getitem__, reverse=True)[: self._listed]:
+            share = seconds[name] / total if total else 0.0
+            terminalreporter.line(f"{seconds[name]:7.2f} s  {share:5.1%}  {name}")
 
 
 def _own_seconds() -> float:
