@@ -1,7 +1,7 @@
 # A fresh clone needs Python 3.11 or later, and Java 17 or later for targets that run a ZooKeeper.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test kafka-test lint simulate simulate-coverage simulate-corpus bench bench-kafka soak docs wheel-check requirements clean java
+.PHONY: help demo test kafka-test lint simulate simulate-coverage simulate-corpus bench bench-compare bench-kafka soak docs wheel-check requirements clean java
 
 # The metadata store of demo: zookeeper or memory.
 STORE ?= zookeeper
@@ -13,6 +13,11 @@ KAFKA_SEEDS ?= 1..50
 CANDIDATES ?= 1..2000
 # The number of processes of test; most tests wait for other processes most of the time.
 WORKERS ?= 3
+# The revision with which bench-compare compares the current tree, the pairs of runs, and the rows: all, or some, such as
+# ROWS="bulk_read controller_events:failover".
+BASE ?=
+PAIRS ?= 5
+ROWS ?=
 # More options for demo, test and soak: make test ARGS="-k wire".
 ARGS ?=
 
@@ -21,6 +26,7 @@ INSTALLED := .venv/.installed
 DOCS_INSTALLED := .venv/.docs-installed
 PACKAGES := actors transport spark_bridge broker controller simulator klamm
 BENCHMARKS_WITH_KAFKA := $(wildcard benchmarks/kafka_*.py)
+BENCHMARKS := $(filter-out $(BENCHMARKS_WITH_KAFKA),$(wildcard benchmarks/*.py))
 JAVA_IS_MISSING := Java 17 or later is not installed: apt-get install openjdk-17-jre-headless (macOS: brew install openjdk@17)
 
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -40,7 +46,7 @@ demo: $(if $(filter memory,$(STORE)),,java) $(INSTALLED) ## a cluster that moves
 
 test: $(INSTALLED) ## all tests; those on ZooKeeper are skipped without Java
 	@$(HAVE_JAVA) || echo "$(JAVA_IS_MISSING); the tests on ZooKeeper are skipped"
-	@$(BIN)/python -m pytest -q -rfEs -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -q -rfEs -n $(WORKERS) --dist worksteal --slowest 30 $(ARGS)
 
 kafka-test: java $(INSTALLED) ## the tests on real brokers of Apache Kafka, whose jars Maven fetches once into ~/.cache/klamm
 	@$(BIN)/python -m tests.kafka.jars
@@ -71,8 +77,11 @@ soak: java $(INSTALLED) ## the long tests: properties, planted bugs, mutants, a 
 	@$(BIN)/python -m tests.simulation.planted_table
 
 bench: java $(INSTALLED) ## measure the rates that README and docs quote
-	@for benchmark in $(filter-out $(BENCHMARKS_WITH_KAFKA),$(wildcard benchmarks/*.py)); do \
-		$(BIN)/python $$benchmark || exit 1; done
+	@for benchmark in $(BENCHMARKS); do $(BIN)/python $$benchmark || exit 1; done
+
+bench-compare: java $(INSTALLED) ## is this tree slower than BASE=revision? PAIRS=5, ROWS="bulk_read rollouts"
+	@[ -n "$(BASE)" ] || { echo "name the revision to compare with: make bench-compare BASE=v1.0" >&2; exit 2; }
+	@$(BIN)/python -m benchmarks.kit.compare "$(BASE)" $(BENCHMARKS) --pairs $(PAIRS) --rows "$(ROWS)"
 
 bench-kafka: java $(INSTALLED) ## large events under Klamm and under Kafka's own controller; needs a JDK and kafka-test's jars
 	@for benchmark in $(BENCHMARKS_WITH_KAFKA); do $(BIN)/python $$benchmark || exit 1; done

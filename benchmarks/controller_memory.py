@@ -19,7 +19,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from benchmarks.kit import command
+from benchmarks.kit import command, figures
 from benchmarks.kit.accepting_brokers import AcceptingBrokers, our_brokers
 from benchmarks.kit.cluster import Shape, create_cluster, create_topics, moved
 from benchmarks.kit.memory import processor_seconds_of, resident_bytes_of
@@ -148,6 +148,7 @@ def main() -> None:
     for event, memory in resident.items():
         like = LARGER if event in (LARGER, CREATION) else FAILOVER
         print(f"| {event} | {memory >> 20} | {memory / resident[like]:.2f} |")
+        figures.note(f"memory after {event}", "bytes", memory)
 
 
 if __name__ == "__main__":

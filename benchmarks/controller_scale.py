@@ -19,6 +19,7 @@ from typing import Final
 
 import trio
 
+from benchmarks.kit import figures
 from benchmarks.kit.accepting_brokers import our_brokers
 from benchmarks.kit.cluster import Shape, create_cluster
 from benchmarks.kit.controllership import controllership
@@ -77,6 +78,8 @@ def main() -> None:
         seconds[size], memory = measure(size)
         per_partition = seconds[size] / size * 1e6
         print(f"| {size:,} | {seconds[size]:.2f} | {per_partition:.1f} | {memory / size:,.0f} |", flush=True)
+        figures.note(f"failover of {size:,} partitions in memory", "processor, s", seconds[size])
+        figures.note(f"failover of {size:,} partitions in memory", "bytes", memory)
     for first, last in SPANS:
         if last in seconds:
             power = math.log(seconds[last] / seconds[first]) / math.log(last / first)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import asdict, frozen
 
+from benchmarks.kit import figures
 from benchmarks.kit.load_sums import by_arrow, by_spark
 from benchmarks.kit.memory import processor_seconds, watched
 from spark_bridge.generator.files import BROKERS, LOADS, SNAPSHOT, write_cluster
@@ -190,6 +191,9 @@ def main(arguments: list[str]) -> None:
         measured = measured_apart(case)
         seconds[case] = measured.processor
         print(measured.row(case), flush=True)
+        row = f"{case.scenario}, {case.partitions:,} x {case.brokers:,}, {case.engine}"
+        figures.note(row, "s", measured.seconds)
+        figures.note(row, "processor, s", measured.processor)
     print("", *growth(seconds), sep="\n")
 
 

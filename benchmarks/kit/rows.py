@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import define, field
 
+from benchmarks.kit import figures
 from benchmarks.kit.controllership import Outcome
 from benchmarks.kit.samples import say
 from benchmarks.kit.times import Times
@@ -58,10 +59,13 @@ class Row:
 
 
 def table(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the lines of the table."""
+    """Yield the lines of the table, and note the figures of its rows."""
     yield _line(TITLES)
     yield _line(["---", *["---:"] * (len(TITLES) - 1)])
-    yield from (row.line() for row in rows)
+    for row in rows:
+        figures.note(row.title, "s", median(outcome.times.wall for outcome in row.outcomes))
+        figures.note(row.title, "processor, s", row.processor)
+        yield row.line()
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import trio
 from attrs import frozen
 from kazoo.client import KazooClient
 
-from benchmarks.kit import command
+from benchmarks.kit import command, figures
 from transport.store.zookeeper import ZooKeeperStore, open_zookeeper
 from transport.zookeeper_server import development_zookeeper
 
@@ -55,6 +55,7 @@ def pipelined(requests: Iterable[Any]) -> Iterator[Any]:
 def run(comparison: Comparison) -> None:
     """Measure on a separate server, and print one row."""
     theirs, ours = command.on_zookeeper(_measure, comparison)
+    figures.note(comparison.title, "s", comparison.count / ours)
     names = (comparison.title, f"{comparison.theirs}, znodes/s", f"{comparison.ours}, znodes/s", "ratio")
     row = (f"median of {ROUNDS}", f"{theirs:,.0f}", f"{ours:,.0f}", f"{ours / theirs:.0f}x")
     for cells in (names, ("---",) * len(names), row):

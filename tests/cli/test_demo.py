@@ -7,6 +7,7 @@ import pytest
 from tests.kit.demo import check, run_demo
 
 
+@pytest.mark.soak  # CI runs it by `make demo STORE=memory`, too
 @pytest.mark.requirement("A2", "A4", "A5", "A6", "A7")
 def test_the_demo_in_one_process() -> None:
     check(run_demo("--store", "memory"))

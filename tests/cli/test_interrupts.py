@@ -21,11 +21,11 @@ def silent() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize(
-    "loaded",
-    ["click.types", "click", "klamm.cli", "attr", "structlog", "trio._core", "trio", "kazoo.client",
-     "klamm.cli.running", "controller.node.service", "klamm.cli.settings"],
-)  # fmt: skip
+EARLY_AND_LATE = ("click", "trio._core", "controller.node.service", "klamm.cli.settings")
+OTHERS = ("click.types", "klamm.cli", "attr", "structlog", "trio", "kazoo.client", "klamm.cli.running")
+
+
+@pytest.mark.parametrize("loaded", [*EARLY_AND_LATE, *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)])
 def test_while_a_service_is_loaded(loaded: str, silent: str) -> None:
     # The interpreter reports a module after loading it; a module that is still being loaded appears later.
     with on_terminal("controller", "run", "--id", "1001", "--zookeeper", silent, python=["-X", "importtime"]) as screen:

@@ -281,6 +281,7 @@ async def test_ctrl_c_ends_services_and_those_who_wait(zookeeper: str, tmp_path:
         await interrupt(controller)
 
 
+@pytest.mark.soak  # `test_reassignments_page` ends such a waiting, too
 async def test_ctrl_c_ends_the_waiting_for_a_move(zookeeper: str, tmp_path: Path) -> None:
     store = ("--zookeeper", f"{zookeeper}/ctrl-c-move")
     plan = tmp_path / "move.json"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from attrs import frozen
 
 from controller.admin.client import AdminClient
 from klamm.cli.demo.task_cluster import task_cluster
-from tests.cli.shell import bootstrap_of, register_deaf_broker
+from tests.cli.shell import bootstrap_of, forks, register_deaf_broker, run_klamm
 from transport.messages import NewTopic
 from transport.network import TcpNetwork
 
@@ -48,17 +49,23 @@ class PageTerminal:
         """Run a command; press Ctrl-C if that is wished once a move is known to get nothing."""
         name, *arguments = command.split()
         assert name == "klamm"
+        arguments += ["--bootstrap-server", self.bootstrap]
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        if not interrupts:
+            run = partial(forks().run, arguments, cwd=self.directory, text=b"", environment=environment)
+            done = await trio.to_thread.run_sync(run)
+            return done.stdout + done.stderr
         process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "klamm", *arguments, "--bootstrap-server", self.bootstrap],
+            [sys.executable, "-m", "klamm", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.directory,
-            env={name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PYTHONPATH": str(ROOT)},
+            env=environment | {"PYTHONPATH": str(ROOT)},
         )
         assert process.stdout is not None
         printed = b""
         async for part in process.stdout:
-            if interrupts and b"stalled" in part and b"stalled" not in printed:
+            if b"stalled" in part and b"stalled" not in printed:
                 process.send_signal(signal.SIGINT)
             printed += part
         await process.wait()
@@ -73,9 +80,8 @@ async def terminal(tmp_path: Path) -> AsyncIterator[PageTerminal]:
         terminal = PageTerminal(tmp_path, await bootstrap_of(cluster.store))
         await admin.create_topics([NewTopic("orders", 3, 3, ((1, 2, 3), (2, 3, 1), (3, 1, 2)))])
         for partition in range(3):
-            command = [sys.executable, "-m", "klamm", "produce", "orders", "--partition", str(partition)]
-            command += ["--bootstrap-server", terminal.bootstrap]
-            await trio.run_process(command, stdin=b"a record of an order\n" * 1000, capture_stderr=True)
+            command = ("produce", "orders", "--partition", str(partition), "--bootstrap-server", terminal.bootstrap)
+            assert (await run_klamm(*command, stdin=b"a record of an order\n" * 1000)).returncode == 0
         await register_deaf_broker(cluster.store, 9)
         yield terminal
 

@@ -91,8 +91,15 @@ async def test_they_wait_for_zookeeper_and_say_so(zookeeper: str, tmp_path: Path
                 assert await service.ends() == 0, service.said
 
 
-@pytest.mark.parametrize(("signal_", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, 0)])
-@pytest.mark.parametrize("kind", ["controller", "broker"])
+@pytest.mark.parametrize(
+    ("kind", "signal_", "code"),
+    [
+        ("controller", signal.SIGINT, INTERRUPTED),
+        ("broker", signal.SIGTERM, 0),
+        pytest.param("controller", signal.SIGTERM, 0, marks=pytest.mark.soak),
+        pytest.param("broker", signal.SIGINT, INTERRUPTED, marks=pytest.mark.soak),
+    ],
+)
 async def test_a_signal_ends_the_waiting(kind: str, signal_: signal.Signals, code: int, tmp_path: Path) -> None:
     command = CONTROLLER if kind == "controller" else broker("1", tmp_path)
     async with running(*command, "--zookeeper", "no-such-host.invalid:2181") as service:

@@ -88,7 +88,7 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@each_in_the_soak("help", "a document", "a plan's moves")
+@each_in_the_soak("help", "a document")
 def test_a_full_device_is_told_in_one_line(command: Sequence[str], full: Path) -> None:
     done = redirected(f"> {full}", *command)
     assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [FULL.strip()]), done.stderr
@@ -102,7 +102,7 @@ def test_a_closed_stdout_is_told_in_one_line(command: Sequence[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-@each_in_the_soak("help of a command", "a document", "a plan's moves")
+@each_in_the_soak("a document", "a plan's moves")
 def test_a_pipe_that_nobody_reads_is_a_quiet_end(command: Sequence[str]) -> None:
     code, said = into_closed_pipe(*command)
     assert code == 0, said
@@ -111,7 +111,7 @@ def test_a_pipe_that_nobody_reads_is_a_quiet_end(command: Sequence[str]) -> None
     assert b"Exception" not in said
 
 
-@pytest.mark.parametrize("stderr", ["2>&-", "2> {full}"])
+@pytest.mark.parametrize("stderr", [pytest.param("2>&-", marks=pytest.mark.soak), "2> {full}"])
 def test_messages_that_cannot_be_written_stop_nothing(stderr: str, full: Path) -> None:
     redirection = stderr.format(full=full)
     help_ = redirected(redirection, "--help")
@@ -130,7 +130,7 @@ def test_messages_into_a_closed_pipe_stop_nothing() -> None:
     assert (done.returncode, b'"replicas":[2]' in done.stdout) == (0, True)
 
 
-@each_in_the_soak("version", "a plan's summary")
+@each_in_the_soak("version")
 def test_all_streams_closed(command: Sequence[str]) -> None:
     assert redirected("<&- >&- 2>&-", *command).returncode == 1
 
@@ -140,7 +140,7 @@ def test_a_plan_needs_no_stream_to_write_its_moves_into_a_file() -> None:
     assert '"replicas":[2]' in Path("moves.json").read_text()
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.soak)])
 def test_a_terminal_that_knows_few_characters(encoding: str) -> None:
     shell = [*KLAMM, "simulate", "--seed", "1"]
     done = subprocess.run(
@@ -166,7 +166,7 @@ ANSWERED = (
 )
 
 
-@pytest.mark.parametrize("commands", [ANSWERED[:3], pytest.param(ANSWERED, marks=pytest.mark.soak)], ids=["few", "all"])
+@pytest.mark.parametrize("commands", [ANSWERED[:2], pytest.param(ANSWERED, marks=pytest.mark.soak)], ids=["few", "all"])
 async def test_the_rules_hold_for_what_a_cluster_answers(
     commands: Sequence[Sequence[str]], klamm: Shell, full: Path
 ) -> None:
@@ -199,7 +199,9 @@ async def test_nothing_is_moved_if_the_way_back_cannot_be_told(klamm: Shell, tmp
 # --- services ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["full", "closed", pytest.param("pipe", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "where", ["full", *(pytest.param(where, marks=pytest.mark.soak) for where in ("closed", "pipe"))]
+)
 async def test_a_service_runs_though_nobody_hears_it(where: str, zookeeper: str, tmp_path: Path, full: Path) -> None:
     """Its output and its log are lost, and it still serves."""
     redirection = {"full": f"> {full} 2> {full}", "closed": ">&- 2>&-", "pipe": "> >(true) 2> >(true)"}[where]

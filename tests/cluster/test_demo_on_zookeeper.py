@@ -7,6 +7,7 @@ import pytest
 from tests.kit.demo import check, run_demo
 
 
+@pytest.mark.soak  # CI runs it by `make demo ARGS=--kill-controller`, too
 @pytest.mark.requirement("A7", "A8", "D1", "E2", "E3")
 def test_the_demo_on_zookeeper_survives_the_death_of_a_controller(zookeeper: str) -> None:
     assert zookeeper, "the demo starts one of its own: this one tells that Java is there"

@@ -20,6 +20,7 @@ def judge(outcome: Outcome, size: Size) -> None:
     assert after == before
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A1", "A2", "A8")
 async def test_a_thousand_moves_keep_to_the_limits_and_lose_nothing(zookeeper: str, tmp_path: Path) -> None:
     judge(await great_rollout(f"{zookeeper}/great-rollout", tmp_path, SMALL), SMALL)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from controller.model.acls import AclRules, Acls, Entries
+from tests.kit.examples import examples
 from transport.acls import ANY_USER, CLUSTER, AclEntry, Operation, Pattern, PatternType, Resource, ResourceType
 from transport.security.principal import Principal
 
@@ -156,7 +157,7 @@ def literally(
     return any(entry.is_allowed and entry.operation in sufficient for entry in matching)
 
 
-@settings(max_examples=500)
+@examples(100)
 @given(
     acls=st.dictionaries(PATTERNS, st.frozensets(ENTRIES, max_size=3), max_size=6),
     operation=st.sampled_from([O.READ, O.ALTER, O.DESCRIBE, O.ALTER_CONFIGS, O.DESCRIBE_CONFIGS]),

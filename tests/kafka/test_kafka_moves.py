@@ -127,6 +127,7 @@ async def kill_cancel_and_resume(shell: Shell, folder: Path) -> None:
     assert await shell("reassignment", "list") == "no reassignment is in progress\n"
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("needs_kraft")
 async def test_a_killed_execution_is_picked_up(tmp_path: Path) -> None:
     async with nodes_in(tmp_path, 3) as bootstrap:

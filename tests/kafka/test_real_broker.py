@@ -57,6 +57,7 @@ def state(leader_epoch: int) -> PartitionState:
 
 async def test_a_broker_of_3_9_takes_the_orders_of_a_controller(broker: RealBroker) -> None:
     async with connected(broker) as client:
+        await require_protocol_of_cluster(client)
         kinds = (kafka.LeaderAndIsrRequest, kafka.StopReplicaRequest, kafka.UpdateMetadataRequest)
         assert [client.version_of(kind) for kind in kinds] == [7, 4, 8]
         node = Node(1, (Listener("PLAINTEXT", HOST, broker.port),))
@@ -90,15 +91,13 @@ async def test_a_deposed_controller_is_refused(broker: RealBroker) -> None:
         assert refusal.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
 
 
-async def test_a_broker_names_the_protocol_of_its_cluster(broker: RealBroker) -> None:
-    async with connected(broker) as client:
-        wanted = DescribeConfigsResource(BROKER_RESOURCE, "1", ("inter.broker.protocol.version",))
-        version = client.version_of(kafka.DescribeConfigsRequest)
-        request = kafka.DescribeConfigsRequest(resources=(wanted,))
-        [result] = (await client.send(request, kafka.DescribeConfigsResponse, version)).results
-        assert [(config.name, config.value) for config in result.configs] == [
-            ("inter.broker.protocol.version", "3.9-IV0")
-        ]
+async def require_protocol_of_cluster(client: KafkaConnection) -> None:
+    """Require that a broker names the protocol of its cluster."""
+    wanted = DescribeConfigsResource(BROKER_RESOURCE, "1", ("inter.broker.protocol.version",))
+    version = client.version_of(kafka.DescribeConfigsRequest)
+    request = kafka.DescribeConfigsRequest(resources=(wanted,))
+    [result] = (await client.send(request, kafka.DescribeConfigsResponse, version)).results
+    assert [(config.name, config.value) for config in result.configs] == [("inter.broker.protocol.version", "3.9-IV0")]
 
 
 async def metadata(client: KafkaConnection) -> kafka.MetadataResponse:

@@ -21,7 +21,7 @@ from tests.kafka.real_cluster import FIRST, RealCluster, real_cluster
 from tests.kafka.traffic import committing, create_topic, topics, until_more, write, writing
 
 SECOND = 1002
-RECORDS = 100_000
+RECORDS = 10_000
 RECORDS_AFTER = 100
 SHUT_DOWN = re.compile("Controlled shutdown (succeeded|request returned successfully)")
 STOPPED_BY_SIGTERM = 143

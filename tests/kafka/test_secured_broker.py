@@ -134,6 +134,7 @@ async def ask(connection: KafkaConnection) -> None:
 
 
 async def test_a_client_logs_in_at_a_secured_broker(lab: Lab) -> None:
+    await require_accepted_credentials_are_read(lab.store)
     for user, password in USERS.items():
         async with lab.connected(lab.client(user, password)) as connection:
             await ask(connection)
@@ -195,8 +196,9 @@ async def may_order(orders: BrokerConnection) -> bool:
     return True
 
 
-async def test_the_credentials_that_a_broker_accepts_are_those_that_we_read(lab: Lab) -> None:
-    users = ScramUsers(lab.store)
+async def require_accepted_credentials_are_read(store: MetadataStore) -> None:
+    """Require that the credentials with which a broker lets users in are those that we read."""
+    users = ScramUsers(store)
     for user, password in USERS.items():
         known = await users.credential_of(MECHANISM, user)
         assert known == scram.credential(scram.MECHANISMS[MECHANISM], password, user.encode(), 4096)

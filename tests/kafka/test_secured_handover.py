@@ -36,6 +36,7 @@ async def secured(
             yield address
 
 
+@pytest.mark.soak
 async def test_the_office_of_a_secured_cluster(secured: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KLAMM_ZOOKEEPER_CREDENTIALS", CREDENTIALS)
     monkeypatch.setenv("KLAMM_ZOOKEEPER_SASL_CLIENT", "true")

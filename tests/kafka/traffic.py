@@ -20,6 +20,9 @@ FLUSH_SECONDS: Final = 120
 READ_SECONDS: Final = 120
 IN_TRANSACTION: Final = 10
 """The number of records in a transaction."""
+_PAUSE_SECONDS: Final = 0.02
+"""The time between two records: each is a request, which costs three brokers far more than the record."""
+
 _POLL_SECONDS: Final = 0.005
 
 Servers = str | Mapping[str, str]
@@ -84,7 +87,7 @@ def _write(
     number = at_least.start
     while number < at_least.stop or not is_over.is_set():
         producer.produce(topic, f"{topic}-{number}".encode(), on_delivery=written.take)
-        producer.poll(0 if number < at_least.stop else _POLL_SECONDS)
+        producer.poll(0 if number < at_least.stop else _PAUSE_SECONDS)
         number += 1
     left = producer.flush(FLUSH_SECONDS)
     written.errors += ["not acknowledged in time"] * left

@@ -74,12 +74,19 @@ class ForkServer:
 
     def start(self, words: Sequence[str], log: Path) -> Fork:
         """Start `klamm` with these arguments as a service, which appends its output to `log` and has no limits."""
+        with Path(os.devnull).open("rb") as given, log.open("ab") as out:
+            return self.start_module("klamm", words, (given.fileno(), out.fileno(), out.fileno()), os.environ)
+
+    def start_module(
+        self, module: str, words: Sequence[str], streams: tuple[int, int, int], environment: Mapping[str, str]
+    ) -> Fork:
+        """Start a module as a service, with descriptors for its stdin, stdout and stderr, and without limits."""
         limits = {"seconds": 0, "bytes": resource.RLIM_INFINITY}
-        job = {"words": words, "cwd": str(Path.cwd()), "stdin": None, "environment": dict(os.environ), **limits}
+        job = {"module": module, "words": words, "cwd": str(Path.cwd()), "stdin": None, **limits}
         ours, theirs = socket.socketpair()
-        with theirs, Path(os.devnull).open("rb") as given, log.open("ab") as out:
-            socket.send_fds(self._socket, [b"."], [file.fileno() for file in (theirs, given, out, out)])
-        ours.sendall(json.dumps({**job, "serves": True}).encode() + b"\n")
+        with theirs:
+            socket.send_fds(self._socket, [b"."], [theirs.fileno(), *streams])
+        ours.sendall(json.dumps({**job, "environment": dict(environment), "serves": True}).encode() + b"\n")
         return Fork(words, ours)
 
 
@@ -143,13 +150,17 @@ def fork_server(
     seconds: int = LONGEST_SECONDS,
     most_bytes: int = MOST_BYTES,
     as_root: bool = False,
+    imports: Sequence[str] = (),
 ) -> Iterator[ForkServer]:
-    """Start one, whose commands have these limits, and root's rights only on demand; it ends with the block."""
+    """Start one, whose commands have these limits, and root's rights only on demand; it ends with the block.
+
+    It imports more modules for its forks: those of `imports`.
+    """
     # Root may do everything, and is refused what others are only without these of its capabilities.
     refuses = not as_root and may_refuse_root() and not os.geteuid()
     without_root = ("setpriv", f"--bounding-set={_OF_ROOT}") if refuses else ()
     ours, theirs = socket.socketpair()
-    command = [*without_root, sys.executable, "-P", str(Path(__file__)), str(theirs.fileno())]
+    command = [*without_root, sys.executable, "-P", str(Path(__file__)), str(theirs.fileno()), *imports]
     with ours, theirs:
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=dict(environment))
         theirs.close()
@@ -163,22 +174,21 @@ def fork_server(
 # --- in the process ---------------------------------------------------------------------------------------------
 
 
-def _serve(requests: socket.socket) -> None:
-    """Fork for each request; return in a fork when it is to become the command, and end when there are no more."""
+def _serve(requests: socket.socket) -> str:
+    """Fork for each request; return in a fork the module that it is to become, and end when there are no more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries those that wait for commands
     while files := socket.recv_fds(requests, 1, 4)[1]:
         if not os.fork():
             requests.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _wait_for_command(*files)
-            return
+            return _wait_for_command(*files)
         for file in files:
             os.close(file)
     sys.exit()
 
 
-def _wait_for_command(answer: int, *files: int) -> None:
-    """Fork once more; return in this fork, and end the other one with the command's exit code as the answer."""
+def _wait_for_command(answer: int, *files: int) -> str:
+    """Fork once more; return its module in this fork, and end the other with the command's exit code as the answer."""
     with socket.socket(fileno=answer) as caller:
         job = json.loads(caller.makefile("rb").readline())
         if child := os.fork():
@@ -192,6 +202,7 @@ def _wait_for_command(answer: int, *files: int) -> None:
     if job.get("serves"):
         _die_with_parent()
         os.setsid()
+    return str(job.get("module", "klamm"))
 
 
 def _die_with_parent() -> None:
@@ -216,7 +227,7 @@ def _take_place(job: dict[str, Any], files: Sequence[int]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (job["bytes"], job["bytes"]))
 
 
-def _import_all() -> None:
+def _import_all(more: Sequence[str]) -> None:
     import click  # noqa: PLC0415
 
     from klamm.cli import main  # noqa: PLC0415
@@ -224,18 +235,18 @@ def _import_all() -> None:
     context = click.Context(main)
     for name in main.list_commands(context):
         main.get_command(context, name)
-    for module in ("simulator.scenario.runner", "klamm.cli.plan_report", "yaml"):
+    for module in ("simulator.scenario.runner", "klamm.cli.plan_report", "yaml", *more):
         import_module(module)
 
 
-def _become_klamm() -> NoReturn:
-    """Run the command as `python -m klamm` does.
+def _become(module: str) -> NoReturn:
+    """Run a module as `python -m` does.
 
     At its end the interpreter does not take all of its modules apart, which would take longer than most commands.
     """
     code: object = 0
     try:
-        runpy.run_module("klamm", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         code = end.code
     except BaseException:  # noqa: BLE001  what Python prints of it is what is tested
@@ -247,7 +258,6 @@ def _become_klamm() -> NoReturn:
 
 
 if __name__ == "__main__":
-    _import_all()
+    _import_all(sys.argv[2:])
     gc.freeze()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
-    _become_klamm()
+    _become(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -44,6 +44,7 @@ def test_a_planted_bug_is_caught(name: str) -> None:
     assert violation.invariant == CAUGHT_BY[name]["invariant"]
 
 
+@pytest.mark.soak  # `make simulate` runs hundreds of seeds without a bug
 @pytest.mark.parametrize(("seed", "kafkas", "always"), SEEDS)
 def test_without_it_the_same_seed_finds_nothing(seed: int, kafkas: bool, always: tuple[str, ...]) -> None:
     assert run(draw(seed, kafkas=kafkas, always=always)).violation is None

@@ -60,7 +60,7 @@ def bare(plan: RunPlan) -> RunPlan:
 def test_whatever_a_feature_draws_reads_back_as_it_was_written(feature: Feature) -> None:
     plan = bare(draw(6))
     partitions = topology.partitions_of(plan.topics)
-    draws = [feature.draw(generator(seed, feature.name), plan.settings, partitions, 20.0) for seed in range(10)]
+    draws = [feature.draw(generator(seed, feature.name), plan.settings, partitions, 20.0) for seed in range(4)]
     happenings = sorted((each for drawn in draws for each in drawn), key=attrgetter("at"))
     assert happenings
     crowded = evolve(plan, happenings=tuple(happenings))

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from spark_bridge.process.opener import java_problem
+from tests.kit.forked_bridge import plan_in_forks
 from tests.spark.session import SparkSession
 
 
@@ -26,3 +27,9 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
     with spark_session(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture
+def forked_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands plan in forks, where it does not matter how a bridge starts."""
+    plan_in_forks(monkeypatch)

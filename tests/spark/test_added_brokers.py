@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from klamm.cli.planning import plan
 
+pytestmark = pytest.mark.usefixtures("forked_bridge")
+
 FULL = (1, 2, 3)
 """Brokers with twenty replicas each."""
 

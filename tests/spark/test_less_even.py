@@ -21,6 +21,8 @@ from spark_bridge.planning import plan_cluster, refuse_worse
 from spark_bridge.rounds.moves import plan_moves
 from spark_bridge.summing import summarize
 
+pytestmark = pytest.mark.usefixtures("forked_bridge")
+
 
 def ring(count: int, brokers: int) -> list[list[int]]:
     """Return partitions with leaders in turn, each followed by a broker that is farther on from round to round."""

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from klamm.cli.planning import plan
 
+pytestmark = pytest.mark.usefixtures("forked_bridge")
+
 LISTS = [[1, 2], [1, 3], [1, 2], [1, 3], [1, 2], [1, 3], [2, 1], [2, 1], [3, 1]]
 """Broker 1 has all replicas that it can, and leads six of nine."""
 

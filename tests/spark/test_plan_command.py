@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from klamm.cli.planning import plan
 
+pytestmark = pytest.mark.usefixtures("forked_bridge")
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ from spark_bridge.summing import summarize
 from tests.spark.kernel.leader_cases import feasible
 from transport.metadata import TopicPartition
 
+pytestmark = pytest.mark.usefixtures("forked_bridge")
+
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
 LEADERS = Goal(GoalKind.LEADERS)
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "kafkakit_leaders.json"
@@ -137,7 +139,7 @@ def lists_of(block: Block) -> tuple[Lists, Lists]:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(12, 40))])
 def test_lists_keep_their_brokers_and_no_dead_one_leads_where_another_can(seed: int, count: int) -> None:
     rng = Random(seed)
     brokers, lists = cluster_of(rng)

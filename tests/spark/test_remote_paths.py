@@ -80,6 +80,7 @@ def test_a_plan_from_and_to_such_paths_is_the_kernels(
     assert len(contents(lab / "plan")) >= 3
 
 
+@pytest.mark.soak
 def test_what_goes_wrong_leaves_no_such_folder(lab: Path, spark: SparkSession) -> None:
     request = evolve(generated(lab), goal=Goal(GoalKind.REMOVE_BROKERS, frozenset({99})))
     with pytest.raises(PlanError, match="broker 99 is not in the snapshot"):
@@ -120,7 +121,11 @@ def files(lab: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("snapshot", "loads", "table"),
-    [("s.json", "l.csv", "b.json"), ("s.jsonl", "l.txt", "b.parquet"), ("dump", "l.parquet", "tables")],
+    [
+        pytest.param("s.json", "l.csv", "b.json", marks=pytest.mark.soak),
+        pytest.param("s.jsonl", "l.txt", "b.parquet", marks=pytest.mark.soak),
+        ("dump", "l.parquet", "tables"),
+    ],
 )
 def test_files_are_read_as_those_of_this_machine(
     snapshot: str, loads: str, table: str, files: Path, spark: SparkSession, tmp_path: Path

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from klamm.testing import SimulatedCluster
 
 ROOT = Path(__file__).parents[2]
@@ -34,13 +36,18 @@ def test_the_first_test_of_the_docs_has_ten_lines() -> None:
     assert len(test.splitlines()) == 1 + 10
 
 
-def test_the_examples_pass_and_are_what_the_docs_print() -> None:
+HUNT = "test_random_faults_find_planted_bugs"
+"""The example that takes longest: it runs seeds until one of them catches each of two bugs."""
+
+
+@pytest.mark.parametrize("selected", [f"not {HUNT}", pytest.param(HUNT, marks=pytest.mark.soak)], ids=["quick", "hunt"])
+def test_the_examples_pass_and_are_what_the_docs_print(selected: str) -> None:
     examples = [ROOT / "examples" / name for name in ("test_with_cluster.py", "test_planted_bug.py")]
     code = "\n".join(example.read_text(encoding="utf-8") for example in examples)
     printed = [block for block in BLOCKS if not block.startswith("# ")]
     assert len(printed) == 3
     assert all(block in code for block in printed)
-    done = run_pytest(ROOT, "-p", "klamm.testing.plugin", *map(str, examples))
+    done = run_pytest(ROOT, "-p", "klamm.testing.plugin", "-k", selected, *map(str, examples))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

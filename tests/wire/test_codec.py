@@ -70,7 +70,7 @@ def _plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("message_class", MESSAGES)
-@examples(25)
+@examples(10)
 @given(data=st.data())
 def test_every_message_survives_the_wire_in_the_documented_form(
     message_class: type[object], data: st.DataObject

@@ -8,6 +8,7 @@ import trio
 from hypothesis import given, strategies as st
 
 from controller.node import dispatch
+from tests.kit.examples import examples
 from tests.wire.test_codec import values_of
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -53,6 +54,7 @@ def test_the_layout_of_a_message_is_found_out_once() -> None:
 
 @pytest.mark.usefixtures("tiny_slices")
 @pytest.mark.parametrize("request_class", LIMITED)
+@examples(15)
 @given(data=st.data())
 def test_every_request_is_what_it_is_when_decoded_at_once(
     request_class: type[Request[object]], data: st.DataObject

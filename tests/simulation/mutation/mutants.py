@@ -7,7 +7,7 @@ import inspect
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -49,6 +49,7 @@ class Mutant:
         return f"{self.path}:{self.line} {self.kind}: {self.text}"
 
 
+@cache
 def mutants_of(path: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its source."""
     found = []

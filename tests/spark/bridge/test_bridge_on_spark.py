@@ -69,6 +69,7 @@ def waiting(folder: Path) -> list[Path]:
     return [path for path in files_in(folder) if path.name.startswith("waiting.")]
 
 
+@pytest.mark.soak
 async def test_spark_is_kept_from_plan_to_plan_also_when_one_is_cancelled_or_refused(
     ask: Asking, stub: Path, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from pyarrow import parquet as pq
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
+from tests.kit.examples import examples
 
 Row = dict[str, Any]
 NAMES = st.tuples(st.sampled_from(["a", "b.c_d-1", "Zoo", "9" * 249]), st.integers(0, 2**31 - 1))
@@ -74,6 +75,7 @@ EACH_ONCE = {("json", "csv"), ("jsonl", "json"), ("parquet", "jsonl"), ("json", 
     ("snapshot_form", "loads_form"),
     [pytest.param(*pair, marks=() if pair in EACH_ONCE else pytest.mark.soak) for pair in FORMS],
 )
+@examples(15)
 @given(clusters())
 def test_a_cluster_comes_out_as_it_went_in(
     snapshot_form: str, loads_form: str, cluster: tuple[list[Row], list[Row]]
@@ -102,6 +104,7 @@ DAMAGE: list[Row] = [
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "parquet"])
+@examples(15)
 @given(clusters(), st.sampled_from(DAMAGE), st.data())
 def test_a_damaged_row_is_named_wherever_it_stands(
     form: str, cluster: tuple[list[Row], list[Row]], damage: Row, data: st.DataObject
@@ -116,6 +119,7 @@ def test_a_damaged_row_is_named_wherever_it_stands(
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet"])
+@examples(15)
 @given(clusters(), st.sampled_from([-1.0, 2.0**53, float("inf"), float("nan")]), st.data())
 def test_a_load_that_is_no_number_of_bytes_is_named(
     form: str, cluster: tuple[list[Row], list[Row]], value: float, data: st.DataObject

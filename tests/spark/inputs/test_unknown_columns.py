@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,6 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from tests.spark.session import SparkSession
-
-pytestmark = pytest.mark.usefixtures("few_tasks")
 
 Row = dict[str, Any]
 
@@ -100,15 +99,33 @@ BAD_LOADS: dict[str, tuple[str, str | list[Row], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("on_bad_rows", [OnBadRows.REFUSE, pytest.param(OnBadRows.SET_ASIDE, marks=pytest.mark.soak)])
+FORMATS = ("a CSV", "a document", "JSON lines", "Parquet")
+
+
+def each_way_once(kinds: Iterable[str]) -> list[Any]:
+    """Return kinds for tests on Spark: one for each format, and all others in the soak."""
+    return [kind if kind in FORMATS else pytest.param(kind, marks=pytest.mark.soak) for kind in kinds]
+
+
 @pytest.mark.parametrize("kind", BAD_LOADS)
-def test_an_unknown_column_of_loads_is_refused(
+def test_an_unknown_column_of_loads_is_refused_here(kind: str, tmp_path: Path) -> None:
+    assert refusal(with_loads(kind, tmp_path)) == BAD_LOADS[kind][-1]
+
+
+def with_loads(kind: str, folder: Path, on_bad_rows: OnBadRows = OnBadRows.REFUSE) -> Sources:
+    name, content, _ = BAD_LOADS[kind]
+    snapshot = written(folder / "s.json", as_document("partitions", [PARTITION, PARTITION | {"partition": 1}]))
+    return Sources(snapshot, (written(folder / name, content),), on_bad_rows=on_bad_rows)
+
+
+@pytest.mark.parametrize("on_bad_rows", [OnBadRows.REFUSE, pytest.param(OnBadRows.SET_ASIDE, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kind", each_way_once(BAD_LOADS))
+@pytest.mark.usefixtures("few_tasks")
+def test_an_unknown_column_of_loads_is_refused_on_spark(
     kind: str, on_bad_rows: OnBadRows, tmp_path: Path, spark: SparkSession
 ) -> None:
-    name, content, line = BAD_LOADS[kind]
-    snapshot = written(tmp_path / "s.json", as_document("partitions", [PARTITION, PARTITION | {"partition": 1}]))
-    sources = Sources(snapshot, (written(tmp_path / name, content),), on_bad_rows=on_bad_rows)
-    assert refusal(sources) == line
+    sources = with_loads(kind, tmp_path, on_bad_rows)
+    assert refusal(sources) == BAD_LOADS[kind][-1]
     assert_same_on_spark(spark, sources, tmp_path / "scratch")
 
 
@@ -152,12 +169,20 @@ BAD_SNAPSHOTS: dict[str, tuple[str, str | list[Row], str]] = {
 }  # fmt: skip
 
 
+def with_snapshot(kind: str, folder: Path) -> Sources:
+    name, content, _ = BAD_SNAPSHOTS[kind]
+    return Sources(written(folder / name, content), on_bad_rows=OnBadRows.SET_ASIDE)
+
+
 @pytest.mark.parametrize("kind", BAD_SNAPSHOTS)
-def test_an_unknown_column_of_a_snapshot_is_refused(kind: str, tmp_path: Path, spark: SparkSession) -> None:
-    name, content, line = BAD_SNAPSHOTS[kind]
-    sources = Sources(written(tmp_path / name, content), on_bad_rows=OnBadRows.SET_ASIDE)
-    assert refusal(sources) == line
-    assert_same_on_spark(spark, sources, tmp_path / "scratch")
+def test_an_unknown_column_of_a_snapshot_is_refused_here(kind: str, tmp_path: Path) -> None:
+    assert refusal(with_snapshot(kind, tmp_path)) == BAD_SNAPSHOTS[kind][-1]
+
+
+@pytest.mark.parametrize("kind", each_way_once(BAD_SNAPSHOTS))
+@pytest.mark.usefixtures("few_tasks")
+def test_an_unknown_column_of_a_snapshot_is_refused_on_spark(kind: str, tmp_path: Path, spark: SparkSession) -> None:
+    assert_same_on_spark(spark, with_snapshot(kind, tmp_path), tmp_path / "scratch")
 
 
 CAPACITIES = {"brokerCapacities": [{"brokerId": "-1", "capacity": {"DISK": "100000", "CPU": "100"}, "doc": "all"}]}
@@ -187,13 +212,24 @@ BAD_TABLES: dict[str, tuple[str, str | list[Row], str]] = {
 }  # fmt: skip
 
 
+def with_table(kind: str, folder: Path) -> Sources:
+    name, content, _ = BAD_TABLES[kind]
+    snapshot = written(folder / "s.json", as_document("partitions", [PARTITION]))
+    return Sources(snapshot, brokers=written(folder / name, content))
+
+
 @pytest.mark.parametrize("kind", BAD_TABLES)
-def test_a_table_of_brokers_of_another_kind_is_refused(kind: str, tmp_path: Path, spark: SparkSession) -> None:
-    name, content, line = BAD_TABLES[kind]
-    snapshot = written(tmp_path / "s.json", as_document("partitions", [PARTITION]))
-    sources = Sources(snapshot, brokers=written(tmp_path / name, content))
-    assert refusal(sources) == line
-    assert_same_on_spark(spark, sources, tmp_path / "scratch")
+def test_a_table_of_brokers_of_another_kind_is_refused(kind: str, tmp_path: Path) -> None:
+    assert refusal(with_table(kind, tmp_path)) == BAD_TABLES[kind][-1]
+
+
+@pytest.mark.parametrize(
+    "kind", ["racks", *(pytest.param(kind, marks=pytest.mark.soak) for kind in BAD_TABLES if kind != "racks")]
+)
+@pytest.mark.usefixtures("few_tasks")
+def test_planning_on_spark_refuses_such_a_table_alike(kind: str, tmp_path: Path, spark: SparkSession) -> None:
+    # Spark leaves tables of brokers to the same reader.
+    assert_same_on_spark(spark, with_table(kind, tmp_path), tmp_path / "scratch")
 
 
 def assert_same_on_spark(spark: SparkSession, sources: Sources, scratch: Path) -> None:

@@ -19,7 +19,7 @@ from tests.spark.kernel.verdict import is_proven
 from tests.spark.planned import Planned, plan_blocks
 
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
-SEEDS = range(25)
+FEW, MANY = range(10), range(25)
 FEW_STEPS = 300
 """Of annealing: these plans need not be the best."""
 
@@ -74,8 +74,9 @@ def optimum_of(planned: Planned, block: Block, brokers: Brokers, goal: Goal) -> 
 
 
 @pytest.mark.parametrize("kind", GoalKind)
-def test_no_bound_is_above_the_optimum(kind: GoalKind) -> None:
-    for seed in SEEDS:
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.soak)], ids=["few", "many"])
+def test_no_bound_is_above_the_optimum(seeds: range, kind: GoalKind) -> None:
+    for seed in seeds:
         rng = Random(f"{kind} {seed}")
         brokers, block = cluster_of(rng)
         goal = goal_of(rng, kind, brokers)

@@ -34,15 +34,15 @@ def alone(size: list[int]) -> list[Block]:
 @pytest.mark.parametrize(
     ("given", "engine"),
     [
-        (shaped(414), "kernel"),
+        pytest.param(shaped(414), "kernel", marks=pytest.mark.soak),
         (shaped(414), "blocks"),
         (shaped(40105), "blocks"),
         (shaped(80166), "kernel"),
         pytest.param(shaped(80166), "blocks", marks=pytest.mark.soak),
-        (shaped(100987), "kernel"),
+        pytest.param(shaped(100987), "kernel", marks=pytest.mark.soak),
         (shaped(100987), "blocks"),
         (small(253), "kernel"),
-        (small(253), "blocks"),
+        pytest.param(small(253), "blocks", marks=pytest.mark.soak),
     ],
     ids=lambda value: str(value.seed) if isinstance(value, Instance) else value,
 )

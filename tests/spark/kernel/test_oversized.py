@@ -144,7 +144,7 @@ def test_beside_a_giant_the_others_share_the_rest_evenly(blocks: int, near: floa
 
 
 @pytest.mark.parametrize("goal", [RELIEVE, Goal(GoalKind.REBALANCE), Goal(GoalKind.ADD_BROKERS, frozenset({14}))])
-@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("blocks", [1, pytest.param(3, marks=pytest.mark.soak)])
 def test_planning_again_changes_nothing(goal: Goal, blocks: int) -> None:
     cluster = with_giants([10_000_000, 7_000_000, 6_000_000, 300_000], pull=2.0, blocks=blocks)
     once, _ = planned(cluster, goal)

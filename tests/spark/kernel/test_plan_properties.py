@@ -125,6 +125,7 @@ def test_every_plan_keeps_the_hard_rules(cluster: Instance) -> None:
     checked(cluster, planned(cluster))
 
 
+@examples(20)
 @given(clusters(), st.integers(2, 5))
 def test_every_plan_of_several_blocks_keeps_the_hard_rules(cluster: Instance, count: int) -> None:
     checked(cluster, planned(cluster, dealt(cluster, count)))

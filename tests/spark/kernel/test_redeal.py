@@ -105,8 +105,18 @@ def _cut(block: Block, count: int) -> Sequence[Block]:
     ]
 
 
-@pytest.mark.parametrize("count", [1, 3])
-@pytest.mark.parametrize("kind", ["remove", "dead", "raise", "lower"])
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        ("remove", 1),
+        ("dead", 3),
+        ("raise", 3),
+        *(
+            pytest.param(*row, marks=pytest.mark.soak)
+            for row in [("remove", 3), ("dead", 1), ("raise", 1), ("lower", 1), ("lower", 3)]
+        ),
+    ],
+)
 def test_the_fullest_broker_is_hardly_fuller_than_it_has_to_be(kind: str, count: int) -> None:
     parts = parts_of_best(kind, count)
     assert len(parts) >= 8
