@@ -6,6 +6,7 @@ import attrs
 
 from controller.config import ControllerConfig
 from controller.handlers.configs import read_min_isrs
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
@@ -52,7 +53,7 @@ def keep_registration(context: ControllerContext) -> Rounds[None]:
 
     It ends with our session. Nothing is changed while the release of a live broker may still turn out to be old.
     """
-    needed = context.kafka.need_registration(context.brokers)
+    needed = context.kafka.need_registration(registrations.alive(context))
     if not context.config.kafka or needed is None or not (needed or context.kafka.is_registered):
         return
     wanted = encode_controller(context.kafka.listeners) if needed else None
