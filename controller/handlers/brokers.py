@@ -40,12 +40,14 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     replaced = [one for one in found.unusable if one.epoch > (epochs.get(one.broker_id) or one.epoch) > NO_EPOCH]
     there = {*registered, *(one.broker_id for one in found.unusable)}
     dead = [id_ for id_ in sorted(epochs) if id_ not in there]
+    reached = [broker.id for broker in new if context.is_unaddressable(broker.id)]
     yield from note_unusable(context, [one for one in found.unusable if one not in replaced])
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     empty = yield from storage.admit(context, [*new, *bounced])
     # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
     # outside an ISR before it has started.
     yield from brokers_started(context, new, empty, only_cleanly=bool(bounced or replaced))
+    yield from _shrink_held(context, reached)
     # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
     ended = [*(broker.id for broker in bounced), *(one.broker_id for one in replaced)]
     yield from brokers_failed(context, ended, only_cleanly=True)
@@ -187,6 +189,17 @@ def brokers_started(
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(_awaited(context, tp))]
     yield from reassignments.advance(context, moving)
     yield from deletion.resume(context, ids)
+
+
+def _shrink_held(context: ControllerContext, leaders: Collection[int]) -> Rounds[None]:
+    """Take dead replicas out of the ISRs of leaders that were unaddressable when these replicas died."""
+    if not leaders:
+        return
+    dead = [id_ for id_ in context.brokers_assigned() if not registrations.is_alive(context, id_)]
+    led = [tp for tp in context.partitions_on(leaders) if context.leadership.get(tp, NEVER_LED).leader in leaders]
+    yield from leadership.replace_offline(
+        context, [tp for tp in led if not set(dead).isdisjoint(context.leadership[tp].isr)], dead
+    )
 
 
 def _awaited(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:

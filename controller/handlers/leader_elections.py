@@ -135,6 +135,9 @@ def _failure(context: ControllerContext, election_type: ElectionType, tp: TopicP
 def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
     replicas = context.assignment(tp).replicas
     online = context.online(tp, replicas)
+    if online and choosing.awaits_member(context, tp):
+        text = "is alive with a registration that cannot be used: repair that, or stop the broker"
+        return f"a broker in the ISR {list(context.leadership[tp].isr)} of {tp} {text}"
     if online and all((tp, r) in context.recalled for r in online):
         return f"the replicas of {tp} may be about to be deleted on brokers {list(online)}: try again once they answer"
     if online:

@@ -67,13 +67,18 @@ def first(context: ControllerContext, tp: TopicPartition) -> tuple[Choice, Leade
 
 
 def is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Return whether no member of the ISR can lead, but another replica could.
-
-    A member on an unaddressable broker is alive and has all records: it will lead when its registration is repaired.
-    """
-    isr = context.leadership[tp].isr
-    has_member = bool(context.online(tp, isr)) or any(map(context.is_unaddressable, isr))
+    """Return whether no member of the ISR can lead, but another replica could."""
+    has_member = bool(context.online(tp, context.leadership[tp].isr)) or awaits_member(context, tp)
     return not has_member and bool(context.online(tp, context.assignment(tp).replicas))
+
+
+def awaits_member(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Return whether a member of the ISR is on an unaddressable broker.
+
+    It is alive and has all records, and it will lead when its registration is repaired: an unclean election would lose
+    records of a live broker.
+    """
+    return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership[tp].isr))
 
 
 def candidate(
@@ -87,8 +92,8 @@ def candidate(
     leaving = tuple(r for r in replicas if r in context.shutting_down and _is_reached(context, tp, r))
     online = context.online(tp, replicas)
     recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
-    is_held = registrations.is_held(context, tp)
-    return Candidate(replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled, is_held)
+    is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
+    return Candidate(replicas, online, context.leadership[tp], leaving, allow_unclean, recalled, is_held)
 
 
 def _is_reached(context: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:

@@ -115,6 +115,9 @@ async def test_nobody_is_elected_uncleanly_while_the_last_member_is_alive(bench:
     await bench.revive(2)
     assert await bench.leader_and_isr() == (NO_LEADER, (1,))
     await bench.handle(BrokerChange())
+    answer = await bench.ask(ElectLeadersRequest(ElectionType.UNCLEAN, (TP,)), ElectLeadersResponse)
+    assert answer.partitions[0].error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert "alive with a registration that cannot be used" in answer.partitions[0].message
     assert await bench.leader_and_isr() == (NO_LEADER, (1,))
     await repair(bench, 1)
     await bench.handle(BrokerModifications(1))
@@ -196,6 +199,9 @@ async def test_a_partition_of_an_unaddressable_leader_begins_no_leader_epoch(ben
     assert "the registration of the leader cannot be used" in refused.message
     await bench.handle(AutoPreferredReplicaLeaderElection(bench.context.epoch))
     assert await states(bench) == before
+    await repair(bench, 2)
+    await bench.handle(BrokerModifications(2))
+    assert await bench.leader_and_isr() == (2, (2, 1))
 
 
 async def test_no_preferred_election_replaces_an_unaddressable_leader(bench: Bench) -> None:
