@@ -195,7 +195,7 @@ def _shrink_held(context: ControllerContext, leaders: Collection[int]) -> Rounds
     """Take dead replicas out of the ISRs of leaders that were unaddressable when these replicas died."""
     if not leaders:
         return
-    dead = [id_ for id_ in context.brokers_assigned() if not registrations.is_alive(context, id_)]
+    dead = registrations.dead(context)
     led = [tp for tp in context.partitions_on(leaders) if context.leadership.get(tp, NEVER_LED).leader in leaders]
     yield from leadership.replace_offline(
         context, [tp for tp in led if not set(dead).isdisjoint(context.leadership[tp].isr)], dead
@@ -282,11 +282,14 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int], *, only_clean
     """
     if not ids:
         return
+    has_held = any(map(context.is_unaddressable, ids))
     yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
+    # ISRs of leaders that were unaddressable may still have members that died before.
+    gone = registrations.dead(context) if has_held else ids
     # Followers of a new leader must know the live brokers first (KAFKA-4443, KAFKA-13225).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     tps = context.partitions_on(ids)
-    yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)
+    yield from leadership.replace_offline(context, tps, gone, only_cleanly=only_cleanly)
     # An unclean election may leave exactly those replicas in the ISR that a move waits for.
     yield from reassignments.finish_ready(context, tps)
     yield from deletion.resume(context, ())

@@ -64,7 +64,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from strays.pursue(context)
     yield from _start_replicas(context, empty)
     # A broker with a registration that cannot be used is alive: it keeps what it leads, and its place in ISRs.
-    dead = [broker_id for broker_id in context.brokers_assigned() if not registrations.is_alive(context, broker_id)]
+    dead = registrations.dead(context)
     yield from leadership.replace_offline(context, context.partitions_on(dead), dead)
     yield from rollout_plans.load(context, rollout_names)
     begun = yield from reassignment_requests.requested_in_store(context)

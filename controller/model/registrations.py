@@ -26,6 +26,11 @@ def is_alive(context: ControllerContext, broker_id: int) -> bool:
     return broker_id in context.brokers or broker_id in context.unusable
 
 
+def dead(context: ControllerContext) -> list[int]:
+    """Return the ids of the brokers that replicas are assigned to and that are not registered."""
+    return [broker_id for broker_id in context.brokers_assigned() if not is_alive(context, broker_id)]
+
+
 def epoch_of(context: ControllerContext, broker_id: int) -> int | None:
     """Return the epoch of a live broker, -1 if an ACL hides it; None if the broker is not alive."""
     known = context.brokers.get(broker_id) or context.unusable.get(broker_id)

@@ -23,7 +23,7 @@ from transport.messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from transport.metadata import NO_LEADER, Listener, ReplicaAssignment
+from transport.metadata import NO_LEADER, Listener, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Set
 
@@ -180,6 +180,16 @@ async def test_a_restart_of_an_unaddressable_broker_is_a_bounce(bench: Bench) ->
     await bench.handle(BrokerChange())
     assert await bench.leader_and_isr() == (2, (2, 3))
     assert 1 in bench.context.brokers
+
+
+async def test_members_that_died_under_an_unaddressable_leader_leave_with_it(bench: Bench) -> None:
+    await bench.start((1, 2), (1, 2, 3))
+    await damage(bench, 1)
+    await bench.fail_over()
+    await bench.kill(2)
+    await bench.kill(1)
+    assert await bench.leader_and_isr() == (NO_LEADER, (1, 2))  # both have all records
+    assert await bench.leader_and_isr(TopicPartition("orders", 1)) == (3, (3,))
 
 
 async def test_a_partition_of_an_unaddressable_leader_begins_no_leader_epoch(bench: Bench) -> None:
