@@ -88,7 +88,8 @@ def judge_registrations(config: ControllerConfig, live: Sequence[Live], told: Br
     else:
         cure = f"start the controller with {options(told)}"
     ids = _brokers([broker.broker_id for broker in live])
-    text = f"no live broker has a listener named {config.orders_listener_name}: {ids} have {', '.join(names)}: {cure}"
+    have = f"{ids} {'have' if len(live) > 1 else 'has'} {', '.join(names)}"
+    text = f"no live broker has a listener named {config.orders_listener_name}: {have}: {cure}"
     return [Finding(Weight.DANGER, text)]
 
 

@@ -12,7 +12,10 @@ shuts down or dies, another one is elected.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from controller.model.context import ControllerContext
+from transport.messages import BrokerEndpoint
 from transport.metadata import NEVER_LED, TopicPartition
 
 
@@ -35,6 +38,19 @@ def epoch_of(context: ControllerContext, broker_id: int) -> int | None:
     """Return the epoch of a live broker, -1 if an ACL hides it; None if the broker is not alive."""
     known = context.brokers.get(broker_id) or context.unusable.get(broker_id)
     return None if known is None else known.epoch
+
+
+def fault_of(context: ControllerContext, broker_id: int) -> str:
+    """Return the reason why a broker's registration cannot be used, "" if it can."""
+    unusable = context.unusable.get(broker_id)
+    return "" if unusable is None else unusable.fault
+
+
+def endpoints(context: ControllerContext) -> list[BrokerEndpoint]:
+    """Return all live brokers by id; an unaddressable one has the host "" and the port 0."""
+    nowhere = [one for one in context.unusable.values() if context.is_unaddressable(one.broker_id)]
+    found = [*context.live_brokers(), *(BrokerEndpoint(one.broker_id, "", 0, one.rack) for one in nowhere)]
+    return sorted(found, key=attrgetter("id"))
 
 
 def may_go_on(context: ControllerContext, tp: TopicPartition, leader: int) -> bool:

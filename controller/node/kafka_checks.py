@@ -97,8 +97,8 @@ class KafkaChecks:
         id_ = self.config.controller_id
         [cluster_id] = await store.read([paths.CLUSTER_ID], watch=True)
         if cluster_id is None:
-            _, slash, chroot = self.config.zookeeper_connect.partition("/")
-            return [kafka_checks.no_cluster(slash + chroot)]
+            _, _, chroot = self.config.zookeeper_connect.partition("/")
+            return [kafka_checks.no_cluster(f"/{chroot}")]
         known, registered = await store.read([paths.controller_id(id_), paths.broker(id_)])
         if registered is not None and not is_controllers(id_, registered.data):
             text = f"id {id_} is that of a live broker: give the controller one that no broker has"
