@@ -88,7 +88,9 @@ class KafkaChecks:
         found += await self._each_broker([one.registration for one in live if one.registration is not None])
         found += await self._office(store)
         found += await _znodes(store)
-        return list(dict.fromkeys(found))
+        # Brokers may give the same reason with other options.
+        by_reason = {(finding.weight, finding.text.partition(": ")[0]): finding for finding in reversed(found)}
+        return [finding for finding in dict.fromkeys(found) if finding in by_reason.values()]
 
     # --- the store ----------------------------------------------------------------------------------------------
 

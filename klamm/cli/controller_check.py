@@ -59,6 +59,6 @@ def check_controller(config: Path | None, output: str, **flags: object) -> None:
         rows = [{"weight": finding.weight.value, "text": finding.text} for finding in found]
         print_document({"exit_code": exit_code(found), "findings": rows}, output)
     else:
-        for line in map(str, found or [_WELL]):
+        for line in map(str, found) if found else (_WELL,):
             click.echo(line)
     sys.exit(exit_code(found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import frozen
 
 from simulator.actions.scene import CannotBeDone, Scene, Strike
 from simulator.actions.znodes import write_by_hand
@@ -20,7 +20,7 @@ class RenameListener(Strike):
     The brokers live and lead on. Of their registrations, no invariant is checked from then on.
     """
 
-    broker_ids: tuple[int, ...] = field(converter=tuple)
+    broker_ids: tuple[int, ...]
     back: bool = False
 
     def strike(self, scene: Scene) -> None:
