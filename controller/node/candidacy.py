@@ -159,7 +159,8 @@ class AmongKafka:
             return
         self._has_looked_ahead = True
         for finding in await self._checks.before_election(store):
-            log.warning("this may keep the controller from standing for election", found=str(finding))
+            say = log.info if finding.weight is Weight.LOOK else log.warning
+            say("looking ahead to an election", found=str(finding))
 
     async def _stand(self, store: MetadataStore, znodes: OfficeZnodes, claim: Claim) -> Won | Standby | None:
         """Take office unless our settings forbid it; return None if another write came first."""
@@ -189,7 +190,8 @@ class AmongKafka:
             await record(store, Record(self._controller_id, znodes.order_zxid, bool(reasons), lines))
         if not reasons:
             for finding in findings:
-                log.warning("standing for election in spite of this", found=str(finding), forced=is_forced)
+                say = log.info if finding.weight is Weight.LOOK else log.warning
+                say("standing for election in spite of this", found=str(finding), forced=is_forced)
         return "; ".join(reasons)
 
     async def resign(self, store: MetadataStore, won: Won) -> None:

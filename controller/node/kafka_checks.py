@@ -75,7 +75,8 @@ class KafkaChecks:
     async def before_election(self, store: MetadataStore) -> list[Finding]:
         """Check what forbids an election, and watch the znodes that it follows from."""
         found = await self._cluster_and_id(store)
-        return found or await self._judge_listeners(await self._live(store))
+        # If no broker answers, an election need not say so: the channels do, as long as that lasts.
+        return found or await self._judge_listeners(await self._live(store), silence=Weight.LOOK)
 
     async def all(self, store: MetadataStore) -> list[Finding]:
         """Check everything. Nothing is changed in the store or on a broker."""
@@ -83,7 +84,7 @@ class KafkaChecks:
         if found:
             return found
         live = await self._live(store)
-        found += await self._judge_listeners(live)
+        found += await self._judge_listeners(live, silence=Weight.UNKNOWN)
         found += kafka_checks.judge_partly_missing(self.config, live)
         found += await self._each_broker([one.registration for one in live if one.registration is not None])
         found += await self._office(store)
@@ -141,7 +142,7 @@ class KafkaChecks:
 
     # --- the brokers --------------------------------------------------------------------------------------------
 
-    async def _judge_listeners(self, live: Sequence[Live]) -> list[Finding]:
+    async def _judge_listeners(self, live: Sequence[Live], *, silence: Weight) -> list[Finding]:
         """Compare our listeners with the registrations, and with the settings of a broker that can be asked."""
         usable = {one.broker_id: one.registration for one in live if one.registration is not None}
         if not live or any(self._confirmed.get(id_) == broker.epoch for id_, broker in usable.items()):
@@ -153,7 +154,7 @@ class KafkaChecks:
         if answer is None:
             text = f"no live broker answers at its listener {self.config.orders_listener_name}"
             cure = f"see whether this host reaches {self._where(usable.values())}"
-            return [Finding(Weight.UNKNOWN, f"{text} within {ANSWER_SECONDS:g} s: {cure}")]
+            return [Finding(silence, f"{text} within {ANSWER_SECONDS:g} s: {cure}")]
         return self._judge_answer(usable[answer[0]], answer[1])
 
     def _judge_answer(self, broker: BrokerRegistration, told: BrokerListeners | None) -> list[Finding]:
