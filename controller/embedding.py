@@ -137,7 +137,7 @@ def _open_instruments(
 
 
 async def _check(store: MetadataStore, config: ControllerConfig, network: Network, host: Host) -> None:
-    await candidacy_of(config, host).require_eligible(store)
+    await candidacy_of(config, host, network).require_eligible(store)
     # Kafka's brokers before 3.0 do not start if the last block of ids is empty: they and the first request create it.
     await ensure_paths(store, [path for path in paths.PERSISTENT if not (config.kafka and path == paths.PRODUCER_IDS)])
     [broker] = await store.read([paths.broker(config.controller_id)])

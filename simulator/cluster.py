@@ -38,7 +38,7 @@ from simulator.world import World
 from transport.messages import MetadataRequest, Request
 from transport.store import paths
 from transport.store.limits import RequestLimits
-from transport.store.protocol import Delete
+from transport.store.protocol import Create, Delete
 from transport.wire import open_connection
 
 R = TypeVar("R")
@@ -337,6 +337,8 @@ async def simulated_cluster(
         decode = {"decode_broker": decode_registered} if settings.is_kafkas else {}
         safety.durable = Durable(ensemble.tree, **decode)
         world = World(seed, settings, trace, steps, safety, network, ensemble, nursery)
+        if settings.is_kafkas:
+            ensemble.commit_by_hand([Create("/cluster"), Create(paths.CLUSTER_ID, b'{"version":"1","id":"simulated"}')])
         nursery.start_soon(ensemble.run)
         cluster = _assemble(world)
         try:

@@ -296,6 +296,7 @@ class KlammSide(Side):
     async def create(self) -> None:
         """Create the topics, and register the brokers."""
         await Side.create(self)
+        await kafka_registrations.begin_cluster(self.store)
         await self.register(EMPTY_BROKER)
 
     async def vacate(self) -> None:

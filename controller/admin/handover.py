@@ -5,7 +5,7 @@ Both ways end with a controller in office: an operator who has waited for the en
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -14,6 +14,7 @@ from attrs import frozen
 
 from controller.model.kafka_office import found, obstacle, release_ops
 from transport.store import formats, paths
+from transport.store.kafka_checks import Record, records
 from transport.store.kafka_office import (
     OfficeZnodes,
     Writer,
@@ -43,11 +44,15 @@ class Release:
 
 @frozen
 class TakeOver:
-    """The end of an order: our controller in office, its epoch, and whether it was in office before."""
+    """The end of an order: our controller in office, its epoch, and whether it was in office before.
+
+    `findings` are what it found about its settings and took office in spite of.
+    """
 
     controller_id: int
     epoch: int
     is_old: bool
+    findings: tuple[str, ...] = ()
 
 
 async def release(
@@ -69,10 +74,10 @@ async def release(
         our_id = await _announce_release(store, now_ms)
     announced()
     with trio.move_on_after(OBEDIENCE_SECONDS):
-        await _until(store, lambda znodes: znodes.lock is None or not _is_ours(znodes))
+        await _until(store, _has_resigned)
     await _depose(store)
     with trio.move_on_after(timeout):
-        znodes = await _until(store, lambda znodes: znodes.holder is not None)
+        znodes = await _until(store, _is_held)
         assert znodes.holder is not None
         if znodes.holder.writer is not Writer.KAFKA:
             raise HandoverRefused(f"the office is released, but {_foreign(znodes)}")
@@ -81,6 +86,14 @@ async def release(
         f"the office is released, but no broker of Kafka's has taken it within {timeout:g} s:"
         " see whether a broker is alive; the first one elects itself"
     )
+
+
+async def _has_resigned(znodes: OfficeZnodes) -> bool:
+    return znodes.lock is None or not _is_ours(znodes)
+
+
+async def _is_held(znodes: OfficeZnodes) -> bool:
+    return znodes.holder is not None
 
 
 async def _announce_release(store: MetadataStore, now_ms: int) -> int | None:
@@ -96,7 +109,7 @@ async def _announce_release(store: MetadataStore, now_ms: int) -> int | None:
         ops: list[Op] = [] if znodes.order is None else [Delete(paths.TAKE_OVER, znodes.order)]
         if not znodes.is_released:
             ops.append(Create(paths.RELEASED, encode_mark(now_ms)))
-        if await _did(store, ops):
+        if await _did(store, ops) is not None:
             return None if znodes.holder is None else znodes.holder.controller_id
 
 
@@ -120,7 +133,7 @@ async def _depose(store: MetadataStore) -> None:
             epoch = formats.encode_controller_epoch(found(znodes).epoch + 1)
             fence = Set(paths.CONTROLLER_EPOCH, epoch, znodes.epoch_version)
             ops = (*await registration_of(store, znodes.lock), *ops, fence)
-        if await _did(store, ops):
+        if await _did(store, ops) is not None:
             return
 
 
@@ -150,10 +163,18 @@ async def topics_that_name(store: MetadataStore, ids: Collection[int | None]) ->
 # --- taking over ------------------------------------------------------------------------------------------------
 
 
-async def take_over(store: MetadataStore, now_ms: int, timeout: float) -> TakeOver:  # noqa: ASYNC109  it raises its own
+async def take_over(
+    store: MetadataStore,
+    now_ms: int,
+    timeout: float,  # noqa: ASYNC109  it raises its own
+    *,
+    is_forced: bool = False,
+) -> TakeOver:
     """Order one of our running controllers to take office from Kafka's, and wait for it for up to `timeout` seconds.
 
-    An order that nobody carries out in time is withdrawn. Raises HandoverRefused.
+    Each controller first checks its settings against the brokers. If all of them find reasons against it, and the order
+    is not forced, this ends with the reasons. An order that nobody carries out in time is withdrawn. Raises
+    HandoverRefused.
     """
     before = await read_office(store)
     if before.lock is not None and _is_ours(before) and not before.is_released:
@@ -163,18 +184,42 @@ async def take_over(store: MetadataStore, now_ms: int, timeout: float) -> TakeOv
     ours = await children_of(store, paths.KLAMM_CONTROLLERS)
     if not ours:
         raise HandoverRefused("no controller of Klamm's is running: start one with `klamm controller run --kafka`")
-    async with _ordered(store, now_ms):
+    async with _ordered(store, now_ms, is_forced=is_forced) as order_zxid:
         with trio.move_on_after(timeout):
-            return _taken(await _until(store, lambda znodes: znodes.lock is not None and _is_ours(znodes)))
+            return await _carried_out(store, order_zxid)
     raise HandoverRefused(
         f"no controller took office within {timeout:g} s, and the order is withdrawn: the log of"
         f" {_listed(ours)} says why"
     )
 
 
-def _taken(znodes: OfficeZnodes, *, is_old: bool = False) -> TakeOver:
+async def _carried_out(store: MetadataStore, order_zxid: int) -> TakeOver:
+    """Wait for the end of an order. Raises HandoverRefused if all of our controllers refuse to carry it out."""
+    refused: dict[int, Record] = {}
+
+    async def is_over(znodes: OfficeZnodes) -> bool:
+        if znodes.lock is not None and _is_ours(znodes):
+            return True
+        there = await records(store, watch=True)
+        about_this = {id_: one for id_, one in there.items() if one is not None and one.order_zxid == order_zxid}
+        refused.update({id_: one for id_, one in about_this.items() if one.is_refused})
+        return bool(there) and refused.keys() >= there.keys()
+
+    znodes = await _until(store, is_over)
+    if znodes.lock is not None and _is_ours(znodes):
+        own = (await records(store)).get(znodes.lock.controller_id)
+        findings = own.lines if own is not None and own.order_zxid == order_zxid else ()
+        return _taken(znodes, findings=findings)
+    ids_by_reason: dict[str, list[str]] = {}
+    for id_, one in sorted(refused.items()):
+        ids_by_reason.setdefault("; ".join(one.lines), []).append(str(id_))
+    reasons = [f"{_listed(ids)}: {reason}" for reason, ids in ids_by_reason.items()]
+    raise HandoverRefused(f"the order is withdrawn, no controller may take office. {'. '.join(reasons)} (see --force)")
+
+
+def _taken(znodes: OfficeZnodes, *, is_old: bool = False, findings: tuple[str, ...] = ()) -> TakeOver:
     assert znodes.lock is not None
-    return TakeOver(znodes.lock.controller_id, found(znodes).epoch, is_old)
+    return TakeOver(znodes.lock.controller_id, found(znodes).epoch, is_old, findings)
 
 
 def _listed(ids: Sequence[str]) -> str:
@@ -182,19 +227,23 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 @asynccontextmanager
-async def _ordered(store: MetadataStore, now_ms: int) -> AsyncIterator[None]:
-    """Keep an order for the block, in place of a release; what is left of it at the end is withdrawn."""
+async def _ordered(store: MetadataStore, now_ms: int, *, is_forced: bool) -> AsyncIterator[int]:
+    """Keep an order for the block, in place of a release; what is left of it at the end is withdrawn.
+
+    Returns the zxid of the order.
+    """
     while True:
         znodes = await read_office(store)
         old = () if znodes.order is None else (Delete(paths.TAKE_OVER, znodes.order),)
         release = (Delete(paths.RELEASED),) if znodes.is_released else ()
         # An order that is being written when the caller is cancelled has to be withdrawn as well.
         with trio.CancelScope(shield=True):
-            is_given = await _did(store, (*old, *release, Create(paths.TAKE_OVER, encode_mark(now_ms))))
-        if is_given:
+            order = Create(paths.TAKE_OVER, encode_mark(now_ms, is_forced=is_forced))
+            order_zxid = await _did(store, (*old, *release, order))
+        if order_zxid is not None:
             break
     try:
-        yield
+        yield order_zxid
     finally:
         again = (Create(paths.RELEASED, encode_mark(now_ms)),) if znodes.is_released else ()
         with trio.CancelScope(shield=True):
@@ -205,17 +254,16 @@ async def _ordered(store: MetadataStore, now_ms: int) -> AsyncIterator[None]:
 # --- both ways --------------------------------------------------------------------------------------------------
 
 
-async def _did(store: MetadataStore, ops: Sequence[Op]) -> bool:
-    """Commit operations; return False if another write came first."""
+async def _did(store: MetadataStore, ops: Sequence[Op]) -> int | None:
+    """Commit operations; return the zxid, None if another write came first."""
     try:
-        await store.multi(ops)
+        return (await store.multi(ops)).zxid
     except Conflict:
-        return False
-    return True
+        return None
 
 
-async def _until(store: MetadataStore, condition: Callable[[OfficeZnodes], bool]) -> OfficeZnodes:
-    """Return the decisive znodes as soon as they fulfil a condition."""
+async def _until(store: MetadataStore, condition: Callable[[OfficeZnodes], Awaitable[bool]]) -> OfficeZnodes:
+    """Return the decisive znodes as soon as they fulfil a condition, which may watch others."""
     news = trio.Event()
 
     def on_event(_: StoreEvent) -> None:
@@ -226,7 +274,7 @@ async def _until(store: MetadataStore, condition: Callable[[OfficeZnodes], bool]
         while True:
             news = trio.Event()
             znodes = await read_office(store, watch=True)
-            if condition(znodes):
+            if await condition(znodes):
                 return znodes
             await news.wait()
     finally:

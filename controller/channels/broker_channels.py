@@ -18,7 +18,7 @@ from controller.channels.addressing import addressed
 from controller.channels.backlog import BrokerBacklog, Told
 from controller.channels.sendable import without_faults
 from controller.config import ControllerConfig
-from controller.model.facts import BrokerGone, BrokerRegistered
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokerUnusable
 from controller.model.rounds import Publication
 from transport.errors import ApiError
 from transport.host import Host
@@ -148,16 +148,25 @@ class BrokerChannels:
     """Takes the release of a broker of Kafka's: its id, its epoch, and what a connection has shown."""
 
     _channels: dict[int, _Member] = field(factory=dict, init=False)
+    _unaddressable: dict[int, Node] = field(factory=dict, init=False)
+    """The live brokers of Kafka's with a registration that cannot be used, with the listeners that they have."""
+
     _numbers: dict[int, tuple[int, Iterator[int]]] = field(factory=dict, init=False)
     """The epoch and the numbers of requests of each broker's last incarnation.
 
     A registration that cannot be read for a while ends the channel, not the incarnation.
     """
 
-    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
-        """Keep one channel per live incarnation; the backlog of a bounced or gone broker is dropped."""
+    def follow(self, fact: BrokerRegistered | BrokerUnusable | BrokerGone) -> None:
+        """Keep one channel per live incarnation; the backlog of a bounced or gone broker is dropped.
+
+        A broker without an address for the controller gets no channel. Others learn where clients find it.
+        """
         match fact:
+            case BrokerUnusable(broker_id=broker_id):
+                self._unaddressable[broker_id] = Node(broker_id, fact.listeners, fact.rack)
             case BrokerRegistered(registration=broker):
+                self._unaddressable.pop(broker.id, None)
                 member = self._channels.get(broker.id)
                 if member is not None and member.broker.epoch == broker.epoch:
                     member.move(broker)
@@ -165,6 +174,7 @@ class BrokerChannels:
                     self._stop(broker.id)
                     self._start(broker)
             case BrokerGone(broker_id=broker_id):
+                self._unaddressable.pop(broker_id, None)
                 self._stop(broker_id)
 
     def publish(self, publications: Sequence[Publication]) -> None:
@@ -274,4 +284,5 @@ class BrokerChannels:
         """Return the live brokers and the controller, as brokers of Kafka's are told."""
         brokers = [member.broker for member in self._channels.values()]
         nodes = [Node(broker.id, broker.listeners, broker.rack) for broker in brokers]
+        nodes += [node for id_, node in self._unaddressable.items() if id_ not in self._channels and node.listeners]
         return nodes if self.node is None else [*nodes, self.node]

@@ -150,6 +150,6 @@ def _isr_error(
         # The leader may not know yet that a move removed the replica. INVALID_REQUEST would make it wait for an epoch.
         return ErrorCode.INELIGIBLE_REPLICA
     # A replica on a broker that is shutting down may stay in the ISR, so that the last leader can still admit others,
-    # but it may not join.
-    stays = {r for r in current.isr if context.is_served(tp, r)}
+    # but it may not join. Nor may one on an unaddressable broker, which cannot be sent who leads.
+    stays = {r for r in current.isr if context.is_served(tp, r) or context.is_unaddressable(r)}
     return None if stays.union(context.online(tp, isr)).issuperset(isr) else ErrorCode.INELIGIBLE_REPLICA

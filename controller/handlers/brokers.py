@@ -6,32 +6,41 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from attrs import evolve
+from attrs import evolve, field, frozen
 
 from controller.handlers import deletion, kafka_brokers, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_deletions, describe_led
-from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, ReplicasMoved
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, BrokerUnusable, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, apply, children, read
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
-from transport.kafka.registration import decode_registration, is_controllers
+from transport.kafka.registration import decode_registration, found_listeners, is_controllers
 from transport.log import get_logger
 from transport.messages import PartitionState
-from transport.metadata import BrokerRegistration
+from transport.metadata import NEVER_LED, NO_EPOCH, BrokerRegistration, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Znode
+from transport.store.protocol import FORBIDDEN, Znode
 
 log = get_logger(__name__)
 
 
 def broker_change(context: ControllerContext) -> Rounds[None]:
-    """Compare the registrations with the context, and handle new, bounced and dead brokers in this order."""
-    registered = {broker.id: broker for broker in (yield from read_brokers(context))}
-    new = [broker for id_, broker in registered.items() if id_ not in context.brokers]
-    bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
-    dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
+    """Compare the registrations with the context, and handle new, bounced and dead brokers in this order.
+
+    A broker with a registration that cannot be used is none of these, as long as its incarnation is the same.
+    """
+    found = yield from read_brokers(context)
+    registered = {broker.id: broker for broker in found.usable}
+    epochs = {id_: registrations.epoch_of(context, id_) for id_ in registrations.alive(context)}
+    new = [b for id_, b in registered.items() if id_ not in context.brokers and epochs.get(id_, b.epoch) == b.epoch]
+    bounced = [b for id_, b in registered.items() if b.epoch > (epochs.get(id_) or b.epoch)]
+    replaced = [one for one in found.unusable if one.epoch > (epochs.get(one.broker_id) or one.epoch) > NO_EPOCH]
+    there = {*registered, *(one.broker_id for one in found.unusable)}
+    dead = [id_ for id_ in sorted(epochs) if id_ not in there]
+    yield from note_unusable(context, [one for one in found.unusable if one not in replaced])
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     if context.closed.brokers:
         # A state that was closed to us may be open by now, and list one of them.
@@ -40,12 +49,19 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     empty, kept_out = admission.lost, admission.kept_out
     yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.closed.brokers else [])
     new = [broker for broker in new if broker.id not in kept_out]
+    reached = [broker.id for broker in new if context.is_unaddressable(broker.id)]
     # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
     # outside an ISR before it has started.
-    yield from brokers_started(context, new, empty, only_cleanly=bool(bounced))
+    yield from brokers_started(context, new, empty, only_cleanly=bool(bounced or replaced))
+    yield from _shrink_held(context, reached)
     # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
-    yield from brokers_failed(context, [broker.id for broker in bounced], only_cleanly=True)
+    ended = [*(broker.id for broker in bounced), *(one.broker_id for one in replaced)]
+    yield from brokers_failed(context, ended, only_cleanly=True)
+    # The new incarnation leads and follows nothing before it has an address.
+    yield from note_unusable(context, replaced)
     yield from brokers_started(context, [broker for broker in bounced if broker.id not in kept_out], empty)
+    if replaced:
+        yield from leadership.bring_online(context)
     if bounced:
         # The unclean elections that remained may have been all that moves waited for.
         yield from reassignments.finish_ready(context, context.partitions_on(b.id for b in (*new, *bounced)))
@@ -57,10 +73,14 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
 def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
     """Read a live broker's endpoint and rack again. A registration that was set aside may have been repaired."""
     found = yield from _read_registrations(context, [broker_id])
-    if broker_id in context.brokers:
-        yield from _brokers_moved(context, found)
-    elif found:
-        yield from broker_change(context)
+    if broker_id not in context.brokers:
+        if found.usable or found.unusable:
+            yield from broker_change(context)
+        return
+    yield from _brokers_moved(context, found.usable)
+    # A new incarnation is left to `broker_change`.
+    epoch = context.brokers[broker_id].epoch
+    yield from note_unusable(context, [one for one in found.unusable if one.epoch in (epoch, NO_EPOCH)])
 
 
 def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistration]) -> Rounds[None]:
@@ -74,7 +94,7 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
         known = context.brokers.get(broker.id)
         if known is not None and known.epoch == broker.epoch:
             now = evolve(broker, storage_id=known.storage_id)
-            moved += [now] if now != known else []
+            moved += [now] if now != known or broker.id in context.unusable else []
     if not moved:
         return
     for broker in moved:
@@ -83,23 +103,55 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
     yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
 
 
-def read_brokers(context: ControllerContext) -> Rounds[list[BrokerRegistration]]:
+@frozen
+class Registrations:
+    """The registrations that were found, without those of controllers."""
+
+    usable: list[BrokerRegistration] = field(factory=list)
+    unusable: list[BrokerUnusable] = field(factory=list)
+
+
+def note_unusable(context: ControllerContext, found: Sequence[BrokerUnusable]) -> Rounds[None]:
+    """Take registrations that cannot be used for what they are: their brokers are alive.
+
+    Brokers are sent the live brokers again if some of these have no address: of such a broker of Kafka's, they learn
+    the listeners that it has.
+    """
+    news = [one for one in found if context.unusable.get(one.broker_id) != one]
+    for one in news:
+        has_address = one.broker_id in context.brokers
+        then = (
+            "its last usable registration stays in effect" if has_address else "it keeps what it leads, without orders"
+        )
+        log.error("a live broker's registration cannot be used", broker=one.broker_id, fault=one.fault, then=then)
+    yield from apply("brokers", [Step(facts=tuple(news))] if news else [])
+    if any(one.broker_id not in context.brokers for one in news):
+        yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+
+
+def read_brokers(context: ControllerContext) -> Rounds[Registrations]:
     """Read all registrations, and watch the list and each of them."""
     names = yield from children(paths.BROKER_IDS, watch=True)
     return (yield from _read_registrations(context, sorted(paths.numbers(names))))
 
 
-def _read_registrations(context: ControllerContext, ids: Sequence[int]) -> Rounds[list[BrokerRegistration]]:
-    found = yield from read((paths.broker(id_) for id_ in ids), watch=True)
-    brokers = []
-    for id_, znode in zip(ids, found, strict=True):
+def _read_registrations(context: ControllerContext, ids: Sequence[int]) -> Rounds[Registrations]:
+    znodes = yield from read((paths.broker(id_) for id_ in ids), watch=True)
+    found = Registrations()
+    for id_, znode in zip(ids, znodes, strict=True):
         if znode is None or is_controllers(id_, znode.data):
             continue
         try:
-            brokers.append(_decode(context, id_, znode))
+            found.usable.append(_decode(context, id_, znode))
         except formats.UndecodableZnode as fault:
-            log.error("broker set aside: its registration cannot be used", broker=id_, fault=str(fault))
-    return brokers
+            found.unusable.append(_unusable(id_, znode, str(fault)))
+    return found
+
+
+def _unusable(broker_id: int, znode: Znode, fault: str) -> BrokerUnusable:
+    epoch = NO_EPOCH if znode == FORBIDDEN else znode.stat.czxid
+    rack, listeners = found_listeners(broker_id, znode.data)
+    return BrokerUnusable(broker_id, epoch, fault, rack, listeners)
 
 
 def _decode(context: ControllerContext, broker_id: int, znode: Znode) -> BrokerRegistration:
@@ -142,9 +194,25 @@ def brokers_started(
         "resend", [Step(tuple(here), facts=tuple(_online(context, ids)), publications=told)] if here else []
     )
     yield from leadership.bring_online(context, only_cleanly=only_cleanly)
-    moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
+    moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(_awaited(context, tp))]
     yield from reassignments.advance(context, moving)
     yield from deletion.resume(context, ids)
+
+
+def _shrink_held(context: ControllerContext, leaders: Collection[int]) -> Rounds[None]:
+    """Take dead replicas out of the ISRs of leaders that were unaddressable when these replicas died."""
+    if not leaders:
+        return
+    dead = registrations.dead(context)
+    led = [tp for tp in context.partitions_on(leaders) if context.leadership.get(tp, NEVER_LED).leader in leaders]
+    yield from leadership.replace_offline(
+        context, [tp for tp in led if not set(dead).isdisjoint(context.leadership[tp].isr)], dead
+    )
+
+
+def _awaited(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """Return the brokers that a move may be waiting for: its target, and a leader that had no address."""
+    return *context.assignment(tp).target_replicas, context.leadership.get(tp, NEVER_LED).leader
 
 
 def _online(context: ControllerContext, ids: Sequence[int]) -> Iterator[ReplicasMoved]:
@@ -222,11 +290,14 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int], *, only_clean
     """
     if not ids:
         return
+    has_held = any(map(context.is_unaddressable, ids))
     yield from apply("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
+    # ISRs of leaders that were unaddressable may still have members that died before.
+    gone = registrations.dead(context) if has_held else ids
     # Followers of a new leader must know the live brokers first (KAFKA-4443, KAFKA-13225).
     yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     tps = context.partitions_on(ids)
-    yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)
+    yield from leadership.replace_offline(context, tps, gone, only_cleanly=only_cleanly)
     # An unclean election may leave exactly those replicas in the ISR that a move waits for.
     yield from reassignments.finish_ready(context, tps)
     yield from deletion.resume(context, ())

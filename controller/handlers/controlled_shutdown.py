@@ -7,7 +7,7 @@ is still notified (KAFKA-7482). The next controller does not know of it, so the 
 from __future__ import annotations
 
 from controller.handlers import leadership
-from controller.model import choosing, elections
+from controller.model import choosing, elections, registrations
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerShuttingDown
 from controller.model.rounds import Rounds, Step, apply
@@ -51,12 +51,12 @@ def _hand_over(context: ControllerContext, broker_id: int) -> Rounds[None]:
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
-    broker = context.brokers.get(broker_id)
-    if broker is None or broker.epoch < broker_epoch:
+    epoch = registrations.epoch_of(context, broker_id)
+    if epoch is None or epoch < broker_epoch:
         text = f"broker {broker_id} is not known under epoch {broker_epoch} yet: ask again"
         raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
-    if broker_epoch < broker.epoch:
-        text = f"broker {broker_id} has registered again under epoch {broker.epoch}: epoch {broker_epoch} is over"
+    if broker_epoch < epoch:
+        text = f"broker {broker_id} has registered again under epoch {epoch}: epoch {broker_epoch} is over"
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, text)
 
 

@@ -20,10 +20,11 @@ from controller.handlers import (
     storage,
     strays,
 )
-from controller.handlers.brokers import broker_change, orders_of_all, read_brokers
+from controller.handlers.brokers import broker_change, note_unusable, orders_of_all, read_brokers
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_added, topic_change
+from controller.model import registrations
 from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.deletion_progress import is_done
@@ -43,8 +44,10 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from config_changes.watch_changes(context)
     yield from notifications.clear(context, paths.LOG_DIR_EVENT_NOTIFICATION)
     yield from notifications.clear(context, paths.ISR_CHANGE_NOTIFICATION)
-    brokers = yield from read_brokers(context)
+    found = yield from read_brokers(context)
+    brokers = found.usable
     yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
+    yield from note_unusable(context, found.unusable)
     names = yield from children(paths.TOPICS, watch=True)
     stray_names, rollout_names = yield from lists([paths.STRAYS, paths.ROLLOUTS])
     yield from strays.load_named(context, stray_names)
@@ -61,7 +64,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context)
     yield from _start_replicas(context, admission.lost)
-    dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
+    # A broker with a registration that cannot be used is alive: it keeps what it leads, and its place in ISRs.
+    dead = registrations.dead(context)
     yield from leadership.replace_offline(context, context.partitions_on(dead), dead)
     yield from rollout_plans.load(context, rollout_names)
     begun = yield from reassignment_requests.requested_in_store(context)
@@ -127,8 +131,9 @@ def initial_rows(
         online = context.online(tp, replicas)
         phase = PartitionPhase.NEW
         if leader is not None:
-            phase = PartitionPhase.ONLINE if context.is_online(tp, leader) else PartitionPhase.OFFLINE
-        return phase, tuple([ReplicaPhase.ONLINE if r in online else ReplicaPhase.OFFLINE for r in replicas])
+            phase = PartitionPhase.ONLINE if registrations.may_go_on(context, tp, leader) else PartitionPhase.OFFLINE
+        alive = {*online, *filter(context.is_unaddressable, replicas)}
+        return phase, tuple([ReplicaPhase.ONLINE if r in alive else ReplicaPhase.OFFLINE for r in replicas])
 
     return decide_all(context, tps, row, leaders)
 

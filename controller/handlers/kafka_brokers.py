@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import attrs
-
-from controller.config import ControllerConfig
 from controller.handlers.configs import read_min_isrs
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.facts import ControllerRegistered, ReleaseSeen
+from controller.model.kafka_checks import other_settings
 from controller.model.rounds import Rounds, Step, apply, commit, logged, read, until_none_is_left
 from transport.kafka.registration import encode_controller, is_controllers
 from transport.kafka.releases import PROTOCOL, Release
 from transport.log import get_logger
-from transport.settings import render, settings_of
 from transport.store import paths
 from transport.store.protocol import Create, Delete, Op, Znode
 
@@ -39,10 +37,7 @@ def _warn_of_other_settings(context: ControllerContext, broker_id: int, release:
     """Log the settings in which a broker differs from this controller, unless another broker has told the same."""
     if any(known.of_controllers == release.of_controllers for known in context.kafka.releases.values()):
         return
-    values = attrs.asdict(context.config)
-    ours = {one.name: render(values[field]) for field, one in settings_of(ControllerConfig).items()}
-    others = [f"{name}={told}" for name, told in release.of_controllers if told != ours[name]]
-    if others:
+    if others := other_settings(context.config, release):
         text = "a broker has other settings than this controller, and a controller of Kafka's would decide by them"
         log.warning(text, broker=broker_id, settings=others)
 
@@ -52,7 +47,7 @@ def keep_registration(context: ControllerContext) -> Rounds[None]:
 
     It ends with our session. Nothing is changed while the release of a live broker may still turn out to be old.
     """
-    needed = context.kafka.need_registration(context.brokers)
+    needed = context.kafka.need_registration(registrations.alive(context))
     if not context.config.kafka or needed is None or not (needed or context.kafka.is_registered):
         return
     wanted = encode_controller(context.kafka.listeners) if needed else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from controller.handlers import leadership, reassignment_entries, reassignments
-from controller.model import choosing, elections
+from controller.model import choosing, elections, registrations
 from controller.model.assignments import Change
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
@@ -124,7 +124,7 @@ def _is_led(context: ControllerContext, election_type: ElectionType, tp: TopicPa
     leader = context.leadership.get(tp, NEVER_LED).leader
     if election_type is ElectionType.PREFERRED:
         return leader == context.assignment(tp).replicas[0]
-    return context.is_online(tp, leader)
+    return registrations.may_go_on(context, tp, leader)
 
 
 def _failure(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> Fault | None:
@@ -143,6 +143,9 @@ def _failure(context: ControllerContext, election_type: ElectionType, tp: TopicP
 def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
     replicas = context.assignment(tp).replicas
     online = context.online(tp, replicas)
+    if online and choosing.awaits_member(context, tp):
+        text = "is alive with a registration that cannot be used: repair that, or stop the broker"
+        return f"a broker in the ISR {list(context.leadership[tp].isr)} of {tp} {text}"
     if online and all((tp, r) in context.recalled for r in online):
         return f"the replicas of {tp} may be about to be deleted on brokers {list(online)}: try again once they answer"
     if online:
@@ -155,6 +158,9 @@ def _why_not_preferred(context: ControllerContext, tp: TopicPartition, preferred
     current = context.leadership.get(tp)
     if current is None or not context.is_online(tp, preferred):
         return f"the preferred leader {preferred} of {tp} is not alive, shuts down or cannot use its log: start it"
+    if registrations.is_held(context, tp):
+        text = "has a registration that cannot be used, so it cannot be sent who leads: see `klamm cluster describe`"
+        return f"the leader {current.leader} of {tp} {text}"
     if preferred not in current.isr:
         isr = list(current.isr)
         return f"the preferred leader {preferred} of {tp} is not in the ISR {isr}: wait for it to catch up"

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from controller.handlers.leadership import write_choices
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.facts import LeaderOvertaken
@@ -50,7 +51,8 @@ def thaw(
     """
 
     def choose(tp: TopicPartition) -> Choice | None:
-        return _next_epoch(context, tp) if context.leadership[tp].leader == broker_id else None
+        is_reached = context.leadership[tp].leader == broker_id and not registrations.is_held(context, tp)
+        return _next_epoch(context, tp) if is_reached else None
 
     if before:
         yield from write_choices(context, "thaw", list(_frozen(context, broker_id, before, errors)), choose)
@@ -98,7 +100,8 @@ def thaw_overtaken(context: ControllerContext, tp: TopicPartition, leadership: L
     """Raise the epoch of a leader whose proposal was overtaken, unless its leadership has changed since."""
 
     def choose(_tp: TopicPartition) -> Choice | None:
-        return _next_epoch(context, tp) if context.leadership[tp] == leadership else None
+        is_reached = context.leadership[tp] == leadership and not registrations.is_held(context, tp)
+        return _next_epoch(context, tp) if is_reached else None
 
     if context.kafka.overtaken.get(tp) == leadership:
         yield from apply("overtaken", [Step(facts=(LeaderOvertaken(tp, None),))])

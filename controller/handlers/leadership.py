@@ -14,7 +14,7 @@ from itertools import compress
 from msgspec.structs import replace
 
 from controller.handlers import configs
-from controller.model import choosing, elections
+from controller.model import choosing, elections, registrations
 from controller.model.batches import LeadershipSteps
 from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
@@ -59,7 +59,7 @@ def read_again(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
     whose state is gone or cannot be decoded is left out.
     """
     led = [tp for tp in tps if tp in context.leadership]
-    if context.config.kafka and context.kafka.write_isrs(context.brokers, context.config.protocol):
+    if context.config.kafka and context.kafka.write_isrs(registrations.alive(context), context.config.protocol):
         return (yield from refresh(context, led))
     return led
 
@@ -180,7 +180,7 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     for tp, state in zip(tps, states, strict=True):
         if state is None:
             continue
-        phase = PartitionPhase.ONLINE if context.is_online(tp, state.leader) else PartitionPhase.OFFLINE
+        phase = PartitionPhase.ONLINE if registrations.may_go_on(context, tp, state.leader) else PartitionPhase.OFFLINE
         facts = (LeadershipsWritten([tp], [state]), PartitionsMoved([tp], phase))
         # The controller that wrote the first state may have lost office before it notified any broker. After a later
         # one, which an ACL or damage hid from us, the replicas have data that a new replica would not be expected to.

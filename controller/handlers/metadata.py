@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_all, describe_deletions, describe_led
 from controller.model.namesakes import that_wait
@@ -12,13 +13,12 @@ from controller.model.notable import Notable, judge_all
 from controller.model.rounds import Rounds, Step, TellMetadata, apply, children
 from controller.model.state_machines import PartitionPhase
 from transport.messages import (
-    BrokerEndpoint,
     DescribeClusterResponse,
     DescribedBroker,
     MetadataResponse,
     WaitingReplica,
 )
-from transport.metadata import NEVER_LED, TopicPartition
+from transport.metadata import NEVER_LED, NO_EPOCH, TopicPartition
 from transport.store import paths
 
 
@@ -70,13 +70,14 @@ def describe_cluster(context: ControllerContext) -> DescribeClusterResponse:
         context.epoch,
         tuple(
             DescribedBroker(
-                BrokerEndpoint(broker.id, broker.host, broker.port, broker.rack),
-                broker.epoch,
-                led[broker.id],
-                held[broker.id],
-                broker.id in context.shutting_down,
+                endpoint,
+                registrations.epoch_of(context, endpoint.id) or NO_EPOCH,
+                led[endpoint.id],
+                held[endpoint.id],
+                endpoint.id in context.shutting_down,
+                registrations.fault_of(context, endpoint.id),
             )
-            for _, broker in sorted(context.brokers.items())
+            for endpoint in registrations.endpoints(context)
         ),
         topics=len(context.topics) - len(context.deletions),
         topics_being_deleted=len(context.deletions),

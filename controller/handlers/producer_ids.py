@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, commit, read, until_none_is_left
 from transport.errors import ApiError, ErrorCode
@@ -55,7 +56,7 @@ def _refuse(_rejected: Sequence[Step]) -> None:
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
-    if broker_id not in context.brokers:
+    if not registrations.is_alive(context, broker_id):
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
     if not context.is_registered(broker_id, broker_epoch):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered under another epoch")

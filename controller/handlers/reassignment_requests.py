@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from controller.handlers import leadership, reassignment_entries, reassignments, rollout_overrides
+from controller.model import registrations
 from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
 from controller.model.faults import move_fault, outgrown
@@ -76,6 +77,9 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     """Return why a partition cannot be moved to `target`, None if it can."""
     current = context.assignment(tp)
     fault = move_fault(tp, current, target, context.able_brokers(), is_being_deleted=tp.topic in context.deletions)
+    if fault is None and registrations.is_held(context, tp):
+        text = "the registration of the leader cannot be used, so it cannot be sent the move: repair it first"
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
     if fault is None and not reassignments.leaves_a_leader(context, tp, target):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no live member of the ISR would be left to lead"
     return fault

@@ -28,7 +28,7 @@ from typing import Final
 from controller.handlers import reassignment_entries, reassignment_znodes, strays
 from controller.handlers.leadership import initialise, read_again, refresh, write_choices
 from controller.handlers.topics import refresh_topics
-from controller.model import choosing, elections
+from controller.model import choosing, elections, registrations
 from controller.model.assignments import AssignmentSteps, Change, Changes, TopicWrite
 from controller.model.choosing import decide_all
 from controller.model.context import ControllerContext
@@ -60,7 +60,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
 
     def decide(tp: TopicPartition) -> Change | None:
         # The ISR may have changed since the request was validated: a target without a possible leader is not stored.
-        if not leaves_a_leader(context, tp, targets[tp]):
+        if registrations.is_held(context, tp) or not leaves_a_leader(context, tp, targets[tp]):
             return None
         new = _in_safety(context, tp, reassign_to(context.assignment(tp), targets[tp]))
         return change_to(context, tp, new, leads)
@@ -78,7 +78,9 @@ def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
     yield from _initialise(context, tps)
     led = yield from read_again(context, tps)
     ready = dict.fromkeys(tp for tp in led if may_finish(context, tp))
-    behind = [tp for tp in led if tp in context.reassigning and tp not in ready]
+    behind = [
+        tp for tp in led if tp in context.reassigning and tp not in ready and not registrations.is_held(context, tp)
+    ]
     yield from write_choices(
         context,
         "A1",
@@ -312,8 +314,11 @@ def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition
     def kinds(pending: Sequence[TopicPartition]) -> list[tuple[int, ...]]:
         return [context.assignment(tp).target_replicas for tp in pending]
 
-    able = dict.fromkeys(tp for tp in tps if _surviving(context, tp, completed(context.assignment(tp))))
-    for waiting in [tp for tp in tps if tp not in able]:
+    reached = [tp for tp in tps if not registrations.is_held(context, tp)]
+    for held in [tp for tp in tps if registrations.is_held(context, tp)]:
+        log.warning("move waits: the registration of the leader cannot be used", partition=str(held))
+    able = dict.fromkeys(tp for tp in reached if _surviving(context, tp, completed(context.assignment(tp))))
+    for waiting in [tp for tp in reached if tp not in able]:
         log.warning("move waits: no live member of the ISR in the target", partition=str(waiting))
     yield from write_choices(context, "B3", able, elect, kinds)
     yield from write_choices(context, "B4", [tp for tp in able if _led_inside_target(context, tp)], retire, kinds)

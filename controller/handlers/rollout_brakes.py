@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.notable import Notable, judge
 from controller.model.rollout import Rollout
@@ -46,7 +47,7 @@ def brake_of(context: ControllerContext, rollout: Rollout) -> Hold | None:
         signal = "its signal has not been asked for yet" if rollout.signal is None else rollout.signal
         if signal:
             return Hold(signal)
-    died = [broker for broker in rollout.stored.brokers if broker not in context.brokers]
+    died = [broker for broker in rollout.stored.brokers if not registrations.is_alive(context, broker)]
     if died:
         text = f"broker{'s' if len(died) > 1 else ''} {', '.join(map(str, died))} died"
         return Hold(text, spares_urgent=True)

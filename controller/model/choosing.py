@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from controller.model import elections
+from controller.model import elections, registrations
 from controller.model.context import ControllerContext
 from controller.model.elections import Candidate, Choice
 from controller.model.known_topics import assignments_of
@@ -68,8 +68,17 @@ def first(context: ControllerContext, tp: TopicPartition) -> tuple[Choice, Leade
 
 def is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
     """Return whether no member of the ISR can lead, but another replica could."""
-    has_member = bool(context.online(tp, context.leadership[tp].isr))
+    has_member = bool(context.online(tp, context.leadership[tp].isr)) or awaits_member(context, tp)
     return not has_member and bool(context.online(tp, context.assignment(tp).replicas))
+
+
+def awaits_member(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Return whether a member of the ISR is on an unaddressable broker.
+
+    It is alive and has all records, and it will lead when its registration is repaired: an unclean election would lose
+    records of a live broker.
+    """
+    return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership[tp].isr))
 
 
 def candidate(
@@ -80,10 +89,15 @@ def candidate(
 ) -> Candidate:
     """Return a partition as the candidate of an election among `replicas`, by default all that are assigned."""
     replicas = context.assignment(tp).replicas if replicas is None else replicas
-    leaving = tuple(r for r in replicas if r in context.shutting_down and context.is_served(tp, r))
+    leaving = tuple(r for r in replicas if r in context.shutting_down and _is_reached(context, tp, r))
     online = context.online(tp, replicas)
     recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
-    return Candidate(replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled)
+    is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
+    return Candidate(replicas, online, context.leadership[tp], leaving, allow_unclean, recalled, is_held)
+
+
+def _is_reached(context: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:
+    return context.is_served(tp, broker_id) or context.is_unaddressable(broker_id)
 
 
 def without(
@@ -100,7 +114,10 @@ def without(
         return evolve(elected, gone=leaving, stopped=alive)
     before = context.leadership[tp]
     leader, isr = elections.without_replicas(before, gone)
-    if (leader, isr) == (before.leader, before.isr):
+    # An unaddressable leader proposes the smaller ISR itself, under the leader epoch that it knows.
+    is_left = registrations.is_held(context, tp) and before.leader not in gone
+    if is_left or (leader, isr) == (before.leader, before.isr):
+        leader, isr = before.leader, before.isr
         # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
         return Choice(leader, isr, gone=leaving, stopped=alive, is_change=False)
     others = tuple(r for r in replicas if r not in gone)

@@ -42,7 +42,10 @@ class ControllerContext:
     epoch: int
     epoch_version: int
     brokers: dict[int, BrokerRegistration] = field(factory=dict)
-    """All registered brokers, shutting down or not."""
+    """The brokers with a usable registration, shutting down or not: the controller has an address for each."""
+
+    unusable: dict[int, facts.BrokerUnusable] = field(factory=dict)
+    """The brokers with a registration that cannot be used. An earlier one of the incarnation stays in `brokers`."""
 
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
@@ -141,7 +144,12 @@ class ControllerContext:
 
     def is_registered(self, broker_id: int, broker_epoch: int) -> bool:
         """Return whether a broker is registered under exactly this epoch."""
-        return broker_id in self.brokers and self.brokers[broker_id].epoch == broker_epoch
+        known = self.brokers.get(broker_id) or self.unusable.get(broker_id)
+        return known is not None and known.epoch == broker_epoch
+
+    def is_unaddressable(self, broker_id: int) -> bool:
+        """Return whether a broker is alive, but the controller has never had its address."""
+        return broker_id in self.unusable and broker_id not in self.brokers
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
         """Return whether a replica can lead: it can follow, and its broker is not shutting down."""
@@ -170,9 +178,9 @@ class ControllerContext:
         return tuple(r for r in able if self.is_served(tp, r)) if self.on_offline_dirs or self.waiting else able
 
     def offline(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
-        """Return those of a partition's `replicas` that are not online, in order."""
+        """Return those of a partition's `replicas` that are neither online nor on an unaddressable broker, in order."""
         online = self.online(tp, replicas)
-        return tuple([r for r in replicas if r not in online])
+        return tuple([r for r in replicas if r not in online and not self.is_unaddressable(r)])
 
     def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
@@ -236,6 +244,9 @@ class ControllerContext:
         self.rollouts.stir()
         if isinstance(fact, facts.BrokerRegistered):
             self.brokers[fact.registration.id] = fact.registration
+            self.unusable.pop(fact.registration.id, None)
+        elif isinstance(fact, facts.BrokerUnusable):
+            self.unusable[fact.broker_id] = fact
         elif isinstance(fact, facts.BrokerShuttingDown):
             self.shutting_down[fact.broker_id] = None
         elif isinstance(fact, facts.BrokersKeptOut):
@@ -244,6 +255,7 @@ class ControllerContext:
             self._forget_replicas_of(fact.broker_id)
             self.kafka.forget(fact.broker_id)
             self.brokers.pop(fact.broker_id, None)
+            self.unusable.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
 
     def _topic_changed(self, fact: facts.TopicFact) -> None:

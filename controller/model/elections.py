@@ -22,6 +22,9 @@ class Candidate:
     lead, `shutting_down` those on brokers that are about to stop, `leadership` the leadership in effect. With
     `allow_unclean`, a replica outside the ISR may lead if no member of it can, unless it is `recalled`: its broker may
     still execute an earlier order and delete the replica's data.
+
+    A partition `is_held` by a leader that is alive and cannot be sent a successor: it keeps this leader, except when
+    the leader itself asks to leave.
     """
 
     replicas: tuple[int, ...]
@@ -30,6 +33,7 @@ class Candidate:
     shutting_down: tuple[int, ...] = ()
     allow_unclean: bool = False
     recalled: tuple[int, ...] = ()
+    is_held: bool = False
 
     @property
     def served(self) -> tuple[int, ...]:
@@ -67,6 +71,8 @@ def offline(candidate: Candidate) -> Choice | None:
     If there is none and an unclean election is allowed, the first online replica that is not recalled leads and is the
     only member of the ISR.
     """
+    if candidate.is_held:
+        return None
     isr = tuple(r for r in candidate.leadership.isr if r in candidate.online)
     leader = _first(candidate, isr)
     if leader is not None:
@@ -80,7 +86,7 @@ def offline(candidate: Candidate) -> Choice | None:
 def reassign(candidate: Candidate) -> Choice | None:
     """Choose the first target replica that is online and in the ISR; the ISR stays."""
     isr = candidate.leadership.isr
-    leader = _first(candidate, isr)
+    leader = None if candidate.is_held else _first(candidate, isr)
     return None if leader is None else Choice(leader, isr, candidate.replicas)
 
 
@@ -88,7 +94,7 @@ def preferred(candidate: Candidate) -> Choice | None:
     """Choose the first replica of the assignment if it is online and in the ISR, otherwise none; the ISR stays."""
     isr = candidate.leadership.isr
     first = candidate.replicas[:1]
-    is_able = bool(first) and first[0] in candidate.online and first[0] in isr
+    is_able = bool(first) and first[0] in candidate.online and first[0] in isr and not candidate.is_held
     return Choice(first[0], isr, candidate.replicas) if is_able else None
 
 

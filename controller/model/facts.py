@@ -15,7 +15,7 @@ from controller.model.reassignment import ReassignmentIdentity
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.kafka.releases import Release
-from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Listener, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 
 Replica = tuple[TopicPartition, int]
@@ -27,6 +27,21 @@ class BrokerRegistered:
     """A broker is registered: for the first time, with a new broker epoch, or under the same one elsewhere."""
 
     registration: BrokerRegistration
+
+
+@frozen
+class BrokerUnusable:
+    """A broker has a registration that cannot be used: it is alive, and perhaps has no address for the controller.
+
+    `epoch` is the czxid of the znode, -1 where an ACL hides it, and `fault` the reason in one line. `listeners` are
+    those of a broker of Kafka's that lacks only the one for the controller.
+    """
+
+    broker_id: int
+    epoch: int
+    fault: str
+    rack: str | None = None
+    listeners: tuple[Listener, ...] = ()
 
 
 @frozen
@@ -256,7 +271,7 @@ class LeaderOvertaken:
     """Its leadership then; None once that has been dealt with."""
 
 
-BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown | BrokersKeptOut
+BrokerFact = BrokerRegistered | BrokerUnusable | BrokerGone | BrokerShuttingDown | BrokersKeptOut
 TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRead
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayIgnored | StrayFailed | StrayOrdered | DeletionAnswered

@@ -126,12 +126,26 @@ def _claim(znodes: OfficeZnodes, me: Candidate) -> Claim:
     return Claim((epoch, *_hold(znodes, me), held, *order, *_absent(paths.MIGRATION), *_absent(paths.RELEASED)), won)
 
 
+def is_ordered(znodes: OfficeZnodes) -> bool:
+    """Return whether a claim would carry out an operator's order, and not follow one of Klamm's controllers."""
+    is_ours = znodes.holder is not None and znodes.holder.writer is Writer.KLAMM
+    return znodes.order is not None and not is_ours
+
+
+def is_forced(znodes: OfficeZnodes) -> bool:
+    """Return whether checks do not count: an order says so, or said so when the present office began."""
+    if is_ordered(znodes):
+        return znodes.is_forced
+    return znodes.holder is not None and znodes.holder.is_forced
+
+
 def _hold(znodes: OfficeZnodes, me: Candidate) -> tuple[Op, ...]:
     """Return the operations that put us into `/controller`.
 
     One of ours is overwritten, so that its czxid says since when Kafka's controllers have been out of office.
     """
-    holder, data = znodes.holder, encode_holder(me.controller_id, me.now_ms)
+    holder = znodes.holder
+    data = encode_holder(me.controller_id, me.now_ms, is_forced=is_forced(znodes))
     if holder is None:
         return (Create(paths.CONTROLLER, data),)
     if holder.writer is Writer.KLAMM:

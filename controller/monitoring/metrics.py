@@ -54,6 +54,10 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     f"{CONTROLLER}_globalpartitioncount": ("Partitions that have ever had a leader.", lambda c, _p: len(c.leadership)),
     f"{CONTROLLER}_topicstodeletecount": ("Topics that are being deleted.", lambda c, _p: len(c.deletions)),
     f"{CONTROLLER}_activebrokercount": ("Registered brokers, shutting down or not.", lambda c, _p: len(c.brokers)),
+    "klamm_unusable_brokers": (
+        "Live brokers with a registration that cannot be used: damaged, or without the controller's listener.",
+        lambda c, _p: len(c.unusable),
+    ),
     f"{CONTROLLER}_fencedbrokercount": ("Always 0: only KRaft fences brokers.", lambda _c, _p: 0),
     "klamm_controller_epoch": ("The epoch of the controllership.", lambda c, _p: c.epoch),
     "klamm_under_replicated_partitions": (

@@ -8,15 +8,19 @@ from typing import Protocol
 from attrs import define, field, frozen
 
 from controller.config import ControllerConfig
-from controller.model import kafka_acls, kafka_office
+from controller.model import kafka_acls, kafka_checks, kafka_office
 from controller.model.election_results import Standby, Won
+from controller.model.kafka_checks import Weight
 from controller.model.kafka_office import Candidate, Claim, GiveUp
 from controller.node import controller_election
 from controller.node.controller_election import ForeignCluster, create_epoch, is_broker_of_ours
+from controller.node.kafka_checks import KafkaChecks
 from transport.host import Host
 from transport.log import get_logger
+from transport.network import Network
 from transport.store import paths
 from transport.store.formats import UndecodableZnode
+from transport.store.kafka_checks import Record, record
 from transport.store.kafka_office import Lock, OfficeZnodes, Writer, read_office, registration_of
 from transport.store.protocol import (
     ANY_VERSION,
@@ -52,10 +56,11 @@ class Candidacy(Protocol):
         """Make room for the next controller of ours, if the epoch is still ours."""
 
 
-def candidacy_of(config: ControllerConfig, host: Host) -> Candidacy:
-    """Return the rules for the kind of cluster that the settings name."""
-    kind = AmongKafka if config.kafka else AmongOurs
-    return kind(config.controller_id, host.now_ms)
+def candidacy_of(config: ControllerConfig, host: Host, network: Network) -> Candidacy:
+    """Return the rules for the kind of cluster that the settings name; brokers of Kafka's are reached by `network`."""
+    if config.kafka:
+        return AmongKafka(config.controller_id, host.now_ms, KafkaChecks(config, network))
+    return AmongOurs(config.controller_id, host.now_ms)
 
 
 @frozen
@@ -88,6 +93,10 @@ class AmongKafka:
 
     _controller_id: int
     _now_ms: Callable[[], int]
+    _checks: KafkaChecks | None = None
+    """Compares our settings with the brokers'; None for an election without that."""
+
+    _has_looked_ahead: bool = field(default=False, init=False)
     _said: str = field(default="", init=False)
     """The reason that was logged last, so that it is logged once."""
 
@@ -127,10 +136,9 @@ class AmongKafka:
             me = Candidate(self._controller_id, store.session_id, self._now_ms())
             match kafka_office.judge(znodes, me, held):
                 case Claim() as claim:
-                    won = await _take(store, claim, self._controller_id)
-                    if won is not None:
-                        self._said = ""
-                        return won
+                    outcome = await self._stand(store, znodes, claim)
+                    if outcome is not None:
+                        return outcome
                 case GiveUp() as leaving:
                     if await _leave(store, znodes, leaving):
                         if held is None:
@@ -139,10 +147,52 @@ class AmongKafka:
                 case Standby(reason=reason) as standby:
                     self._say(reason)
                     await self._leave_the_brokers(store)
+                    await self._look_ahead(store)
                     return standby
                 case Won() as won:
                     self._say(kafka_office.obstacle(znodes), "still in office, but no longer for long")
                     return won
+
+    async def _look_ahead(self, store: MetadataStore) -> None:
+        """Check our settings once while standing by: an operator learns of a fault, and an election need not ask."""
+        if self._checks is None or self._has_looked_ahead:
+            return
+        self._has_looked_ahead = True
+        for finding in await self._checks.before_election(store):
+            say = log.info if finding.weight is Weight.LOOK else log.warning
+            say("looking ahead to an election", found=str(finding))
+
+    async def _stand(self, store: MetadataStore, znodes: OfficeZnodes, claim: Claim) -> Won | Standby | None:
+        """Take office unless our settings forbid it; return None if another write came first."""
+        if reason := await self._reason_not_to_stand(store, znodes):
+            self._say(reason)
+            return Standby(_others_controller(znodes), reason)
+        won = await _take(store, claim, self._controller_id)
+        if won is not None:
+            self._said = ""
+        return won
+
+    async def _reason_not_to_stand(self, store: MetadataStore, znodes: OfficeZnodes) -> str:
+        """Return what checks of our settings found that forbids to stand, empty if nothing does.
+
+        An operator's order is not carried out on settings that could not be checked, unless it is forced; an office of
+        Klamm's that is vacant is taken all the same, because nobody else elects leaders there. What was found for an
+        order is recorded for the operator.
+        """
+        if self._checks is None:
+            return ""
+        is_ordered, is_forced = kafka_office.is_ordered(znodes), kafka_office.is_forced(znodes)
+        findings = await (self._checks.all(store) if is_ordered else self._checks.before_election(store))
+        weights = (Weight.DANGER, Weight.UNKNOWN) if is_ordered else (Weight.DANGER,)
+        reasons = [] if is_forced else kafka_checks.texts(findings, *weights)
+        if is_ordered:
+            lines = tuple(map(str, findings))
+            await record(store, Record(self._controller_id, znodes.order_zxid, bool(reasons), lines))
+        if not reasons:
+            for finding in findings:
+                say = log.info if finding.weight is Weight.LOOK else log.warning
+                say("standing for election in spite of this", found=str(finding), forced=is_forced)
+        return "; ".join(reasons)
 
     async def resign(self, store: MetadataStore, won: Won) -> None:
         """Give up the lock, and leave `/controller` as it is: stopping a process is no release."""
@@ -170,6 +220,12 @@ class AmongKafka:
         if reason and reason != self._said:
             log.warning(what, controller=self._controller_id, reason=reason)
         self._said = reason
+
+
+def _others_controller(znodes: OfficeZnodes) -> int | None:
+    """Return the id of Kafka's controller that is in office, None if there is none."""
+    holder = znodes.holder
+    return None if holder is None or holder.writer is Writer.KLAMM else holder.controller_id
 
 
 async def _take(store: MetadataStore, claim: Claim, controller_id: int) -> Won | None:

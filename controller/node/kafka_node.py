@@ -17,6 +17,7 @@ import trio
 from attrs import define, evolve, field
 
 from controller.config import ControllerConfig
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.node.admission import OF_BROKERS, Authorizer, admitting
 from controller.node.kafka_admin import KafkaAdmin
@@ -168,8 +169,8 @@ class KafkaNode:
     async def _controlled_shutdown(self, request: KafkaRequest) -> kafka.ControlledShutdownResponse:
         message: kafka.ControlledShutdownRequest = request.message
         context = self._context()
-        broker = None if context is None else context.brokers.get(message.broker_id)
-        asked = questions.controlled_shutdown(message, NO_EPOCH if broker is None else broker.epoch)
+        epoch = None if context is None else registrations.epoch_of(context, message.broker_id)
+        asked = questions.controlled_shutdown(message, NO_EPOCH if epoch is None else epoch)
         return questions.controlled_shutdown_answer(await self._ask(request, asked))
 
     async def _allocate_producer_ids(self, request: KafkaRequest) -> kafka.AllocateProducerIdsResponse:

@@ -18,7 +18,7 @@ from attrs import define, field
 
 from controller.model.batches import Batch, batch_of
 from controller.model.context import ControllerContext
-from controller.model.facts import BrokerGone, BrokerRegistered
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokerUnusable
 from controller.model.namesakes import without_waiting
 from controller.model.rounds import (
     Change,
@@ -57,7 +57,7 @@ OVERLAPS: Final = True
 class Publisher(Protocol):
     """The interface through which publications reach the brokers."""
 
-    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
+    def follow(self, fact: BrokerRegistered | BrokerUnusable | BrokerGone) -> None:
         """Start or stop sending to a broker that has registered, perhaps under a new epoch, or is gone."""
 
     def publish(self, publications: Sequence[Publication]) -> None:
@@ -157,7 +157,7 @@ class RoundRunner:
         apply = self.context.apply
         for fact in facts:
             apply(fact)
-            if isinstance(fact, (BrokerRegistered, BrokerGone)):
+            if isinstance(fact, (BrokerRegistered, BrokerUnusable, BrokerGone)):
                 self.channels.follow(fact)
         if zxid is not None:
             self._commit_seen(name, zxid, steps)

@@ -19,7 +19,17 @@ from actors import Backoff, EventQueue, EventStatistics
 from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.events import ControllerEvent, Elect, Reload, RequestEvent, RolloutLook, SessionEnded, cut_off
+from controller.events import (
+    BrokerChange,
+    BrokerModifications,
+    ControllerEvent,
+    Elect,
+    Reload,
+    RequestEvent,
+    RolloutLook,
+    SessionEnded,
+    cut_off,
+)
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
@@ -122,7 +132,7 @@ class ControllerService:
         self._alarms = PendingAlarms(self._queue.tell)
         self._outlook = RolloutOutlook(self._queue.tell, self.host)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
-        self._candidacy = candidacy_of(self.config, self.host)
+        self._candidacy = candidacy_of(self.config, self.host, self.network)
 
     @property
     def is_active(self) -> bool:
@@ -257,6 +267,9 @@ class ControllerService:
                 await self._elect()
             case Reload():
                 await self._look_again(event)
+            case BrokerChange() | BrokerModifications() if self._office is None:
+                # The listeners of brokers may have been the reason not to stand.
+                await self._elect()
             case _ if self._office is None:
                 event.preempt()
             case _ if event.subject in self._quarantine:

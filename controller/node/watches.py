@@ -10,7 +10,7 @@ from transport.store import kafka_acls, paths
 from transport.store.kafka_office import DECISIVE
 
 _WATCHED: Final[dict[str, events.ControllerEvent]] = {
-    **dict.fromkeys(DECISIVE, events.Elect()),
+    **dict.fromkeys((*DECISIVE, paths.CLUSTER_ID), events.Elect()),
     paths.BROKER_IDS: events.BrokerChange(),
     paths.TOPICS: events.TopicChange(),
     paths.CONFIG_CHANGES: events.ConfigChange(),
@@ -21,7 +21,7 @@ _WATCHED: Final[dict[str, events.ControllerEvent]] = {
     paths.LOG_DIR_EVENT_NOTIFICATION: events.LogDirEventNotification(),
 }
 
-_READ_BY_RELOAD: Final = (*DECISIVE, paths.BROKER_IDS, paths.TOPICS)
+_READ_BY_RELOAD: Final = (*DECISIVE, paths.CLUSTER_ID, paths.BROKER_IDS, paths.TOPICS)
 LOOKS: Final = tuple(event for path, event in _WATCHED.items() if path not in _READ_BY_RELOAD)
 """The events to process after a time without watches, in addition to those of brokers and topics.
 

@@ -28,7 +28,7 @@ from transport.metadata import TopicPartition
 
 log = get_logger(__name__)
 
-_BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
+_BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered, facts.BrokerUnusable})
 _LOOKS: Final = frozenset(
     {
         facts.ConfigChangesSeen,
@@ -141,6 +141,8 @@ def _brokers(applied: Sequence[Fact]) -> Iterator[tuple[str, int]]:
         match fact:
             case facts.BrokerRegistered(registration=broker):
                 yield "brokers_registered", broker.id
+            case facts.BrokerUnusable(broker_id=broker_id):
+                yield "brokers_unusable", broker_id
             case facts.BrokerGone(broker_id=broker_id):
                 yield "brokers_gone", broker_id
             case _:

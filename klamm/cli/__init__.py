@@ -18,7 +18,7 @@ from klamm.cli.streams import exit_code_of, quiet_end
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("klamm.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
-    "controller": ("klamm.cli.services:controller", "Run a controller, or hand its office over."),
+    "controller": ("klamm.cli.services:controller", "Run or check a controller, or hand its office over."),
     "broker": ("klamm.cli.services:broker", "Run a broker, or list brokers."),
     "zookeeper": ("klamm.cli.services:zookeeper", "Run a development ZooKeeper."),
     "cluster": ("klamm.cli.cluster:cluster", "Describe the cluster as a whole."),

@@ -50,12 +50,19 @@ def _known(value: object) -> object:
 
 
 def _broker(broker: DescribedBroker) -> dict[str, Any]:
+    is_addressable = bool(broker.endpoint.host)
     return {
         "id": broker.endpoint.id,
-        "address": f"{broker.endpoint.host}:{broker.endpoint.port}",
+        "address": f"{broker.endpoint.host}:{broker.endpoint.port}" if is_addressable else None,
         "rack": broker.endpoint.rack,
         "epoch": _known(broker.epoch),
         "leaders": broker.leaders,
         "replicas": broker.replicas,
-        "state": "shutting down" if broker.is_shutting_down else "live",
+        "state": _state(broker),
     }
+
+
+def _state(broker: DescribedBroker) -> str:
+    if broker.fault:
+        return f"unusable: {broker.fault}"
+    return "shutting down" if broker.is_shutting_down else "live"

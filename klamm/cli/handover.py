@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import click
@@ -75,17 +76,26 @@ def _listed(numbers: tuple[int, ...]) -> str:
 @output_option
 @zookeeper_option
 @patience_option(_SECONDS, "The time to wait for a controller of Klamm's.")
-def take_over(zookeeper: str, timeout: float, output: str) -> None:
+@click.option("--force", is_flag=True, help="Take office whatever the controllers find about their settings.")
+def take_over(zookeeper: str, timeout: float, output: str, force: bool) -> None:
     """Take office from Apache Kafka's controller.
 
     Orders one of Klamm's controllers that run with --kafka to do so, and waits until it has. The order also ends what
     `klamm controller release` began. It is carried out once, and withdrawn if no controller does so in time.
+
+    Each controller first makes the checks of `klamm controller check`. If all of them find a danger, or something that
+    they could not tell, nothing changes, and the command ends with the reasons. With --force, it names what it ignores.
     """
-    done = _hand_over(handover.take_over, zookeeper, timeout)
+    done = _hand_over(partial(handover.take_over, is_forced=force), zookeeper, timeout)
     if output != "table":
-        print_document({"controller": done.controller_id, "epoch": done.epoch, "was_in_office": done.is_old}, output)
-    else:
-        click.echo(_said(done))
+        found = {"findings": done.findings, "forced": force} if done.findings else {}
+        print_document(
+            {"controller": done.controller_id, "epoch": done.epoch, "was_in_office": done.is_old} | found, output
+        )
+        return
+    click.echo(_said(done))
+    for finding in done.findings:
+        click.echo(f"{'ignored: ' if force else ''}{finding}", err=True)
 
 
 def _said(done: TakeOver) -> str:

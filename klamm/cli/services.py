@@ -28,6 +28,7 @@ from controller.node.kafka_listeners import kafka_listeners
 from controller.node.kafka_node import CannotListen
 from klamm.cli import handover
 from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.controller_check import check_controller
 from klamm.cli.names import Integer
 from klamm.cli.output import print_document, print_table
 from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
@@ -52,9 +53,10 @@ PORT = Integer(0, 65_535)
 
 @click.group()
 def controller() -> None:
-    """Run a controller, or hand its office over."""
+    """Run or check a controller, or hand its office over."""
 
 
+controller.add_command(check_controller)
 controller.add_command(handover.release)
 controller.add_command(handover.take_over)
 

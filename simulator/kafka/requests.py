@@ -16,7 +16,7 @@ from simulator.kafka.releases import PROTOCOL, Release
 from simulator.kafka.rules import Known
 from simulator.kafka.service import KafkaService
 from transport.errors import ApiError, ErrorCode
-from transport.kafka import messages as kafka, releases
+from transport.kafka import listeners, messages as kafka, releases
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrPartitionError, LeaderAndIsrTopicError
 from transport.kafka.messages.stop_replica_response import StopReplicaPartitionError
@@ -33,11 +33,20 @@ _TOPIC_IDS_SINCE: Final = 5
 
 
 async def describe_configs(message: kafka.DescribeConfigsRequest, version: int) -> kafka.DescribeConfigsResponse:
-    """Name the protocol of the cluster, which is the only setting that a controller asks for."""
-    del message, version
+    """Name the protocol of the cluster, and what its listener is for: the settings that a controller needs."""
+    del version
     await trio.lowlevel.checkpoint()
-    config = DescribeConfigsResourceResult(releases.PROTOCOL, PROTOCOL)
-    return kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(config,)),))
+    asked = [name for resource in message.resources for name in resource.configuration_keys or ()]
+    found = tuple(DescribeConfigsResourceResult(name, _SETTINGS[name]) for name in asked if name in _SETTINGS)
+    return kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(configs=found),))
+
+
+_SETTINGS: Final = {
+    releases.PROTOCOL: PROTOCOL,
+    listeners.INTER_BROKER_LISTENER: orders.LISTENER,
+    listeners.CONTROL_PLANE_LISTENER: None,
+    listeners.LISTENERS: f"{orders.LISTENER}://:9092",
+}
 
 
 @define(eq=False)

@@ -15,7 +15,7 @@ _GONE: Final = (Standing.DEAD, Standing.LOGLESS)
 def due(row: Row, view: View) -> str | None:
     """Return what should have been done about a partition, None if all has."""
     able = view.online(row.isr)
-    if not able:
+    if not able or view.holds(row.leader):
         return None
     if row.leader == NO_LEADER or view.standing(row.leader) in _GONE:
         return f"broker {first(row.replicas, able, view)} should lead it"
@@ -26,6 +26,6 @@ def due(row: Row, view: View) -> str | None:
 def due_at_failover(row: Row, view: View) -> str | None:
     """Return what else a new controller should have done, None if it has."""
     is_ready = row.is_moving and row.leadership is not None and row.is_caught_up
-    if is_ready and first(row.target, row.isr, view) is not None:
+    if is_ready and not view.holds(row.leader) and first(row.target, row.isr, view) is not None:
         return "its move should have ended"
     return None

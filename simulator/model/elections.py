@@ -48,12 +48,15 @@ def offline(row: Row, view: View) -> Rows:
 
     Without one, the first online replica may lead alone; whether that is allowed is for others to check.
     """
-    if view.is_online(row.leader):
+    if view.is_online(row.leader) or view.holds(row.leader):
         return
     isr = view.online(row.isr)
     leader = first(row.replicas, isr, view)
     if leader is not None:
         yield row.led(view.controller_epoch, leader, isr)
+        return
+    # A live member of the ISR has all records, and will lead again once it has an address.
+    if any(map(view.holds, row.isr)):
         return
     for replica in view.online(row.replicas):
         yield row.led(view.controller_epoch, replica, (replica,), LeaderRecoveryState.RECOVERING)
@@ -64,7 +67,8 @@ def offline(row: Row, view: View) -> Rows:
 def preferred(row: Row, view: View) -> Rows:
     """Let the first replica lead, if it is online and in the ISR and does not lead already; the ISR stays."""
     leader = row.replicas[0]
-    if leader != row.leader and leader in row.isr and view.is_online(leader):
+    is_able = leader in row.isr and view.is_online(leader) and not view.holds(row.leader)
+    if leader != row.leader and is_able:
         yield row.led(view.controller_epoch, leader)
 
 
@@ -113,7 +117,7 @@ _ELECTIONS: Final = {
 def order(row: Row, view: View) -> Rows:
     """Give the replicas the order that was asked for, and elect the first of them in the same commit."""
     for replicas in view.asked.orders:
-        is_order = sorted(replicas) == sorted(row.replicas) and replicas != row.replicas
+        is_order = sorted(replicas) == sorted(row.replicas) and replicas != row.replicas and not view.holds(row.leader)
         if is_order and not row.is_moving and replicas[0] in row.isr and view.is_online(replicas[0]):
             yield row.assigned(evolve(row.assignment, replicas=replicas)).led(view.controller_epoch, replicas[0])
 
@@ -146,7 +150,7 @@ def shrink(row: Row, view: View) -> Rows:
 
     The dead ones always leave. Others that are not online may have been allowed to stay, each as the last member.
     """
-    if row.leadership is None:
+    if row.leadership is None or view.holds(row.leader):
         return
     there = dict.fromkeys((*row.isr, row.leader))
     dead = [r for r in there if r != NO_LEADER and view.standing(r) is Standing.DEAD]
@@ -190,7 +194,7 @@ def alter(row: Row, view: View) -> Rows:
 
 def next_epoch(row: Row, view: View) -> Rows:
     """Raise the leader epoch alone, for a leader that waits for it."""
-    if row.leader != NO_LEADER:
+    if row.leader != NO_LEADER and not view.holds(row.leader):
         yield row.led(view.controller_epoch)
 
 
@@ -204,7 +208,7 @@ def _is_eligible(proposal: Proposal, row: Row, view: View) -> bool:
     if proposal.recovery not in tuple(LeaderRecoveryState):
         return False
     kept = within(row.isr, proposal.isr)
-    able = all(view.is_served(r) if r in kept else view.is_online(r) for r in proposal.isr)
+    able = all(view.is_served(r) or view.holds(r) if r in kept else view.is_online(r) for r in proposal.isr)
     if proposal.recovery == LeaderRecoveryState.RECOVERING:
         assert row.leadership is not None
         was_recovering = row.leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING

@@ -26,6 +26,8 @@ def _begun(row: Row, view: View, target: tuple[int, ...]) -> Rows:
     added = without(target, row.origin)
     if not target or len(set(target)) < len(target) or not all(view.may_be_assigned(r) for r in added):
         return
+    if view.holds(row.leader):
+        return
     new = moving_to(row, target)
     if row.is_moving and row.leadership is not None:
         if first(new.replicas, row.isr, view) is None:
@@ -53,7 +55,7 @@ def _or_back(row: Row, view: View, new: ReplicaAssignment) -> ReplicaAssignment:
 
 def bring_in(row: Row, view: View) -> Rows:
     """Raise the leader epoch of a move that is resumed (A1), while the ISR does not cover the target."""
-    if row.leadership is not None and row.is_moving and not row.is_caught_up:
+    if row.leadership is not None and row.is_moving and not row.is_caught_up and not view.holds(row.leader):
         yield row.led(view.controller_epoch)
 
 
@@ -61,7 +63,7 @@ def lead_inside(row: Row, view: View) -> Rows:
     """Elect inside the target (B3), in its order, unless a live replica of it leads already; the ISR stays."""
     if row.leadership is None or not row.is_moving or not row.is_caught_up:
         return
-    if row.leader in row.target and view.is_online(row.leader):
+    if (row.leader in row.target and view.is_online(row.leader)) or view.holds(row.leader):
         return
     leader = first(row.target, row.isr, view)
     if leader is not None:

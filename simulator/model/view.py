@@ -20,6 +20,9 @@ class Standing(Enum):
     LOGLESS = "cannot use its log"
     """Registered, but the replica's log directory has failed."""
 
+    UNADDRESSABLE = "registered without a usable address"
+    """Alive, and sent nothing: it keeps what it leads and its place in ISRs, and cannot be elected."""
+
     DEAD = "not registered"
 
 
@@ -75,6 +78,10 @@ class View:
     def is_online(self, replica: int) -> bool:
         """Return whether a replica may lead and join an ISR."""
         return self.standing(replica) is Standing.LIVE
+
+    def holds(self, leader: int) -> bool:
+        """Return whether a leader is alive and cannot be sent a later leader epoch, so that none is begun."""
+        return self.standing(leader) is Standing.UNADDRESSABLE
 
     def may_be_assigned(self, replica: int) -> bool:
         """Return whether a broker may be given a replica: it can start it in another log directory."""

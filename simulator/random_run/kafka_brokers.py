@@ -8,15 +8,23 @@ from typing import Final
 
 from attrs import evolve
 
+from simulator.actions.listeners import RenameListener
 from simulator.actions.placements import PlaceTopic
+from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import CreateTopic
+from simulator.actions.scene import CONTROLLER, SAME
 from simulator.kafka.releases import RELEASES
 from simulator.random_run import topology
+from simulator.random_run.faults import draw_optional_step
 from simulator.random_run.features import Chosen, Feature
-from simulator.random_run.happenings import Happening
+from simulator.random_run.happenings import Happening, Lasting
 from simulator.random_run.topology import Replicas
 from simulator.scheduling import generator
 from simulator.settings import Settings
+
+_CHANCE_OF_ALL: Final = 0.4
+_CHANCE_AT_STEP: Final = 0.3
+_CHANCE_OF_TAKEOVER: Final = 0.5
 
 _UNSUITED: Final = frozenset({"lost disks"})
 """The features that make no difference: a broker of Kafka's does not tell that it has lost its disk."""
@@ -40,7 +48,29 @@ def draw_topics(
     return [Happening(rng.uniform(0.2, seconds - 2), None, PlaceTopic((topic,)))]
 
 
-FEATURES: Final = (Feature("topics of brokers", draw_topics, 0.3),)
+def draw_lost_listeners(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw brokers that lack the controllers' listener for a while, all or some, perhaps before the next controller."""
+    del partitions
+    happenings = []
+    for _ in range(rng.randint(1, 3)):
+        ids = tuple(settings.broker_ids)
+        some = ids if rng.random() < _CHANCE_OF_ALL else tuple(rng.sample(ids, rng.randint(1, len(ids))))
+        at = rng.uniform(0.3, seconds - 2)
+        lasts, again = rng.choice((0.5, 4.0, 12.0)) * rng.uniform(0.5, 1.5), RenameListener(some, back=True)
+        lost = Lasting(RenameListener(some), lasts, (again,))
+        happenings.append(Happening(at, draw_optional_step(rng, _CHANCE_AT_STEP), lost))
+        if rng.random() < _CHANCE_OF_TAKEOVER:
+            crash = Lasting(Crash(CONTROLLER, noticed=True), rng.uniform(0.5, 6.0), (Start(SAME),))
+            happenings.append(Happening(at + rng.choice((0.0, 0.5)), None, crash))
+    return happenings
+
+
+FEATURES: Final = (
+    Feature("topics of brokers", draw_topics, 0.3),
+    Feature("lost listeners", draw_lost_listeners, 0.3),
+)
 
 
 def chosen(seed: int, others: tuple[Chosen, ...]) -> tuple[Chosen, ...]:

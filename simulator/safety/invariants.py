@@ -148,7 +148,7 @@ class Safety:
 
     _new_replicas: NewReplicas = field(init=False)
     _numbers: Numbers = field(factory=Numbers, init=False)
-    _registrations: Registrations = field(init=False)
+    _registrations: Registrations = field(factory=Registrations, init=False)
     _controllership: Controllership = field(factory=Controllership, init=False)
     _leaderships: Leaderships = field(factory=Leaderships, init=False)
     _orders: Orders = field(init=False)
@@ -162,7 +162,6 @@ class Safety:
 
     def __attrs_post_init__(self) -> None:
         decode = decode_registered if self.is_kafkas else formats.decode_broker
-        self._registrations = Registrations(decode)
         self.depositions = Depositions(self._controllership)
         self.sessions.on_event = self.depositions.changed
         self.history = AdminHistory(self.exempt, self.depositions.may_be_stale)

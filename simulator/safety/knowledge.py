@@ -7,7 +7,6 @@ takes over what it reads in the middle of an event, so until the event's end bot
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import product
 from typing import Final
 
@@ -37,6 +36,12 @@ class Knowledge:
     _readings: list[dict[int, BrokerRegistration]] = field(factory=list, init=False)
     """The registrations as read before the event in progress, and then by each reading during it."""
 
+    _unaddressable: list[dict[int, int]] = field(factory=list, init=False)
+    """The epochs of the other live brokers, by each of these readings: those with a registration that is unusable.
+
+    If a usable one of the same incarnation was read before in the same office, it stays in effect.
+    """
+
     _is_listing: bool = field(default=False, init=False)
     _asked_to_leave: dict[Incarnation, None] = field(factory=dict, init=False)
     _leaving: dict[Incarnation, None] = field(factory=dict, init=False)
@@ -49,13 +54,14 @@ class Knowledge:
     def took_office(self) -> None:
         """Forget what a controller forgets when it takes office."""
         self._readings.clear()
+        self._unaddressable.clear()
         self._leaving.clear()
         self.logs.clear()
 
     def began_event(self) -> bool:
         """Take the last reading as known: an event has ended and the next one begins. Return whether it is news."""
         has_news = self._is_listing
-        del self._readings[:-1]
+        del self._readings[:-1], self._unaddressable[:-1]
         self._is_listing = False
         return has_news
 
@@ -63,6 +69,7 @@ class Knowledge:
         """Record an answer of the store, if it is about registrations."""
         if asked[0] == paths.BROKER_IDS:
             self._readings.append({})
+            self._unaddressable.append({})
             self._is_listing = True
         elif self._is_listing and asked[0].startswith(_BELOW_IDS):
             for path, znode in zip(asked, found, strict=True):
@@ -70,9 +77,16 @@ class Knowledge:
 
     def _read(self, path: str, znode: Znode | list[str] | None) -> None:
         broker_id = number_in(path.removeprefix(_BELOW_IDS))
-        if broker_id is not None and isinstance(znode, Znode):
-            with suppress(formats.UndecodableZnode):
-                self._readings[-1][broker_id] = self._decode(broker_id, znode.data, znode.stat.czxid)
+        if broker_id is None or not isinstance(znode, Znode):
+            return
+        try:
+            self._readings[-1][broker_id] = self._decode(broker_id, znode.data, znode.stat.czxid)
+        except formats.UndecodableZnode:
+            before = self._readings[-2].get(broker_id) if len(self._readings) > 1 else None
+            if before is not None and before.epoch == znode.stat.czxid:
+                self._readings[-1][broker_id] = before
+            else:
+                self._unaddressable[-1][broker_id] = znode.stat.czxid
 
     def asked_to_leave(self, broker_id: int, broker_epoch: int) -> None:
         """Record a request for a controlled shutdown, which may be granted at any time from now on."""
@@ -92,7 +106,8 @@ class Knowledge:
             self.logs.taken_over(tp, topic_id, self._known())
 
     def _known(self) -> dict[Incarnation, None]:
-        return {(id_, broker.epoch): None for reading in self._readings for id_, broker in reading.items()}
+        known = {(id_, broker.epoch): None for reading in self._readings for id_, broker in reading.items()}
+        return known | {each: None for others in self._unaddressable for each in others.items()}
 
     # --- what it is -----------------------------------------------------------------------------------------------
 
@@ -111,14 +126,25 @@ class Knowledge:
     def _standings(self, tp: TopicPartition, broker_id: int) -> dict[Standing, None]:
         found: dict[Standing, None] = {}
         epochs: dict[int, None] = {}
-        for reading in reversed(self._readings):
+        for reading, others in zip(reversed(self._readings), reversed(self._unaddressable), strict=True):
             broker = reading.get(broker_id)
-            epochs[-1 if broker is None else broker.epoch] = None
+            epochs[others.get(broker_id, -1) if broker is None else broker.epoch] = None
             if broker is not None:
                 found |= self._standings_of((broker_id, broker.epoch), tp)
+            elif broker_id in others:
+                found |= self._standings_of_unaddressable((broker_id, others[broker_id]))
         # A broker that came back was gone in between, for its replicas to leave the ISRs.
         if len(epochs) > 1 or -1 in epochs:
             found[Standing.DEAD] = None
+        return found
+
+    def _standings_of_unaddressable(self, incarnation: Incarnation) -> dict[Standing, None]:
+        """Return the standings of a broker without an address, which may ask to leave all the same."""
+        found: dict[Standing, None] = {}
+        if incarnation not in self._leaving:
+            found[Standing.UNADDRESSABLE] = None
+        if incarnation in self._asked_to_leave:
+            found[Standing.LEAVING] = None
         return found
 
     def _standings_of(self, incarnation: Incarnation, tp: TopicPartition) -> dict[Standing, None]:

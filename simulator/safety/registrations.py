@@ -10,9 +10,8 @@ import trio
 from attrs import define, field
 
 from simulator.settings import CONTROLLERS
-from simulator.store.durable import DecodeBroker
 from transport.metadata import number_in
-from transport.store import formats, paths
+from transport.store import paths
 from transport.store.protocol import Create, Delete, Op, Set
 
 STALE_SECONDS: Final = 15.0
@@ -26,7 +25,6 @@ _BELOW: Final = f"{paths.BROKER_IDS}/"
 class Registrations:
     """The brokers' registrations, as commits create and delete them."""
 
-    _decode: DecodeBroker = formats.decode_broker
     _since: dict[int, float] = field(factory=dict, init=False)
     _until: dict[int, float] = field(factory=dict, init=False)
     _ends: dict[int, tuple[float, float]] = field(factory=dict, init=False)
@@ -45,9 +43,8 @@ class Registrations:
             # In a cluster of Kafka's, the controller may register, too.
             if broker_id is None or broker_id in CONTROLLERS:
                 continue
-            if isinstance(op, Create | Set) and not self._is_readable(broker_id, op.data):
-                self._until[broker_id] = trio.current_time()
-            elif isinstance(op, Create) or (isinstance(op, Set) and self._until.get(broker_id) != inf):
+            # Whatever is written over a registration, its broker is alive.
+            if isinstance(op, Create) or (isinstance(op, Set) and self._until.get(broker_id) != inf):
                 self._since[broker_id], self._until[broker_id] = trio.current_time(), inf
                 self._leaving.pop(broker_id, None)
                 new.append(broker_id)
@@ -83,11 +80,3 @@ class Registrations:
     def has_been_live(self, broker_id: int, *, since: float) -> bool:
         """Return whether a broker has been registered continuously since `since`."""
         return self._until.get(broker_id) == inf and self._since[broker_id] <= since
-
-    def _is_readable(self, broker_id: int, data: bytes) -> bool:
-        """Return whether controllers can read a registration; a broker that has another counts as dead."""
-        try:
-            self._decode(broker_id, data, 0)
-        except formats.UndecodableZnode:
-            return False
-        return True

@@ -123,6 +123,7 @@ async def test_a_broker_of_ours_stays_away_from_kafkas(
 async def test_a_controller_that_other_hosts_cannot_reach_says_so(
     store: MetadataStore, address: str, options: Sequence[str], is_warned: bool
 ) -> None:
+    await kafka_registrations.begin_cluster(store)
     command = [sys.executable, "-m", "klamm", "controller", "run", "--kafka", "--id", str(OURS), "--zookeeper", address]
     process = await trio.lowlevel.open_process([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     await until_there(store, paths.OFFICE_LOCK)

@@ -19,7 +19,7 @@ from controller.events import BrokerChange, ControllerEvent, RoomSeen, event_of
 from controller.gathered import CaughtUp
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
-from controller.model.facts import BrokerGone, BrokerRegistered
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokerUnusable
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -85,7 +85,7 @@ class Recorder:
     crash_after: str | None = None
     """The moment of the crash, in the notation of `rounds`."""
 
-    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
+    def follow(self, fact: BrokerRegistered | BrokerUnusable | BrokerGone) -> None:
         """Brokers are known from the context."""
 
     def publish(self, publications: Sequence[Publication]) -> None:

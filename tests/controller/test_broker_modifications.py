@@ -64,7 +64,7 @@ async def test_what_does_not_concern_a_known_incarnation_changes_nothing(bench: 
     await bench.store.multi([Set(paths.broker(2), b"{}", -1)])
     with capture_logs() as logs:
         await bench.handle(BrokerModifications(2))
-    assert [log["event"] for log in logs] == ["broker set aside: its registration cannot be used"]
+    assert [log["event"] for log in logs] == ["a live broker's registration cannot be used"]
     await bench.unregister(2)
     await bench.handle(BrokerModifications(2))
     assert bench.context.brokers == known

@@ -9,7 +9,7 @@ import pytest
 import trio.testing
 from attrs import define, field, frozen
 
-from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipsWritten
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokerUnusable, LeadershipsWritten
 from controller.model.rounds import Decision, Publication, Rounds, Step, TellMetadata, commit
 from controller.node import round_runner
 from controller.node.round_runner import RoundRunner
@@ -38,7 +38,7 @@ class Events(Observer):
             raise ValueError("a fault")
         self.seen.append(f"applied {commit.partitions[0].partition // CHUNK}")
 
-    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
+    def follow(self, fact: BrokerRegistered | BrokerUnusable | BrokerGone) -> None:
         """Ignore brokers."""
 
     def publish(self, publications: Sequence[Publication]) -> None:  # noqa: ARG002

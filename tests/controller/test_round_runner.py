@@ -8,7 +8,7 @@ import pytest
 from attrs import define, field
 
 from controller.model.context import ControllerContext
-from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipsWritten, PartitionsMoved
+from controller.model.facts import BrokerGone, BrokerRegistered, BrokerUnusable, LeadershipsWritten, PartitionsMoved
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -62,7 +62,7 @@ class Witness(Observer):
         stored = formats.decode_partition_state(TP, znode.data, znode.stat.version)
         self.seen.append((what, stored.leader_epoch, self.context.leadership[TP].leader_epoch))
 
-    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
+    def follow(self, fact: BrokerRegistered | BrokerUnusable | BrokerGone) -> None:
         self.look(type(fact).__name__)
 
     def publish(self, publications: Sequence[Publication]) -> None:

@@ -38,6 +38,7 @@ from tests.kafka.real_brokers import RealBroker, real_broker
 from tests.kafka.real_cluster import until
 from tests.kafka.tcp_table import connections
 from tests.kit.certificates import authority, short_lived
+from tests.kit.kafka_registrations import begin_cluster
 from tests.kit.ports import free_ports
 from transport.acls import Operation
 from transport.errors import ErrorCode
@@ -147,6 +148,8 @@ async def in_office(address: str, **options: Any) -> AsyncIterator[list[EventDic
     """Run a controller until the end of the block, and give its log; it is in office when the block begins."""
     own: Any = {"zookeeper_connect": address, "inter_broker_listener_name": "INTERNAL"}
     config = klamm.ControllerConfig(1001, kafka=True, **own, **options)
+    async with open_zookeeper(address) as store:
+        await begin_cluster(store)
     async with trio.open_nursery() as nursery:
         with capture_logs() as logs:
             service: ControllerService = await nursery.start(klamm.run, config)

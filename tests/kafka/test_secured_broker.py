@@ -26,6 +26,7 @@ from tests.kafka.cluster_security import (
 from tests.kafka.real_brokers import RealBroker, real_broker
 from tests.kafka.tcp_table import connections
 from tests.kit.certificates import Authority, authority
+from tests.kit.kafka_registrations import begin_cluster
 from transport.acls import Operation
 from transport.kafka import messages as kafka
 from transport.kafka.channel import BrokerConnection
@@ -210,6 +211,7 @@ async def test_a_secured_broker_lives_under_our_controller(kafka_jars: Path, zoo
     async with open_zookeeper(address) as store:
         await add_users(store)
         await let(store, "broker")
+        await begin_cluster(store)
         async with trio.open_nursery() as nursery:
             config = klamm.ControllerConfig(
                 1001,

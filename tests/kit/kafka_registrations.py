@@ -6,7 +6,7 @@ import orjson
 
 from transport.metadata import Listener
 from transport.store import paths
-from transport.store.protocol import Create, MetadataStore
+from transport.store.protocol import Create, MetadataStore, ensure_paths
 
 
 def encode(*listeners: Listener, rack: str | None = None) -> bytes:
@@ -28,3 +28,10 @@ async def register(store: MetadataStore, broker_id: int, *listeners: Listener, r
     """Register a broker in the session of a store."""
     data = encode(*listeners, rack=rack)
     await store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
+
+
+async def begin_cluster(store: MetadataStore) -> None:
+    """Write the id of a cluster, as its first broker does, unless there is one."""
+    if await store.read([paths.CLUSTER_ID]) == [None]:
+        await ensure_paths(store, ["/cluster"])
+        await store.multi([Create(paths.CLUSTER_ID, b'{"version":"1","id":"MkU3OEVBNTcwNTJENDM2Qg"}')])

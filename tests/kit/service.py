@@ -14,6 +14,7 @@ from attrs import frozen
 import klamm
 from controller.events import ControllerEvent
 from controller.node.service import ControllerService
+from tests.kit import kafka_registrations
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
 from transport.network import TcpNetwork
@@ -39,6 +40,9 @@ class Controllers:
         """Start one and wait until it listens; `options` are those of `klamm.run` and of its configuration."""
         run = {name: options.pop(name) for name in ("observer", "authorizer", "network") if name in options}
         config = klamm.ControllerConfig(controller_id, **options)
+        if config.kafka:
+            async with self.memory.session() as store:
+                await kafka_registrations.begin_cluster(store)
         running = partial(klamm.run, config, open_store=self.memory.session, **run)
         service: ControllerService = await self.nursery.start(running)
         return service

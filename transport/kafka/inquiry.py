@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from transport.kafka.client import KafkaConnection
+from transport.kafka.listeners import OF_LISTENERS, BrokerListeners, broker_listeners
 from transport.kafka.messages import DescribeConfigsRequest, DescribeConfigsResponse
 from transport.kafka.messages.describe_configs_request import DescribeConfigsResource
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult
@@ -28,20 +29,36 @@ async def ask_release(
     timeout: float = REQUEST_TIMEOUT_SECONDS,  # noqa: ASYNC109  as for all requests
 ) -> Release:
     """Return the release of the broker at the other end. Raises as `KafkaConnection.send` does."""
-    return release_of(connection.offered, await _ask_settings(connection, broker_id, timeout))
+    told = await _ask_settings(connection, broker_id, ASKED, timeout)
+    return release_of(connection.offered, {name: value for name, value in told.items() if value is not None})
 
 
-async def _ask_settings(connection: KafkaConnection, broker_id: int, seconds: float) -> dict[str, str]:
-    """Return the settings of a broker that are asked for, without those that it does not let us read."""
+async def ask_listeners(
+    connection: KafkaConnection,
+    broker_id: int,
+    *,
+    timeout: float = REQUEST_TIMEOUT_SECONDS,  # noqa: ASYNC109  as for all requests
+) -> BrokerListeners | None:
+    """Return what the listeners of the broker at the other end are for, None if it does not let us read that.
+
+    Raises as `KafkaConnection.send` does.
+    """
+    return broker_listeners(await _ask_settings(connection, broker_id, OF_LISTENERS, timeout))
+
+
+async def _ask_settings(
+    connection: KafkaConnection, broker_id: int, names: tuple[str, ...], seconds: float
+) -> dict[str, str | None]:
+    """Return the named settings of a broker, None for one without a value; without those that we may not read."""
     try:
         version = connection.version_of(DescribeConfigsRequest)
     except UnsupportedApi:
         return {}
-    wanted = (DescribeConfigsResource(BROKER_RESOURCE, str(broker_id), ASKED),)
+    wanted = (DescribeConfigsResource(BROKER_RESOURCE, str(broker_id), names),)
     request = DescribeConfigsRequest(wanted, include_synonyms=version >= _HAS_SYNONYMS)
     answer = await connection.send(request, DescribeConfigsResponse, version, timeout=seconds)
     found = {config.name: _value(config) for result in answer.results for config in result.configs}
-    return {name: value for name, value in found.items() if name in ASKED and value is not None}
+    return {name: value for name, value in found.items() if name in names}
 
 
 def _value(config: DescribeConfigsResourceResult) -> str | None:

@@ -62,6 +62,21 @@ def decode_registration(broker_id: int, data: bytes, czxid: int, listener: str) 
     return BrokerRegistration(broker_id, ours.host, ours.port, czxid, rack, listeners=listeners)
 
 
+def found_listeners(broker_id: int, data: bytes) -> tuple[str | None, tuple[Listener, ...]]:
+    """Return the rack and the listeners in a registration of a broker of Kafka's, as far as it can be decoded.
+
+    None and () for one that is damaged, or one of Klamm's.
+    """
+    path = paths.broker(broker_id)
+    try:
+        value = fields.load(path, data)
+        listeners = tuple(_listeners(path, value))
+        rack = fields.optional_text(path, value.get("rack"), "rack")
+    except UndecodableZnode:
+        return None, ()
+    return (None, ()) if any(one.name == formats.LISTENER for one in listeners) else (rack, listeners)
+
+
 def decode_any_registration(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration:
     """Return the registration of a broker of either kind; of one of Kafka's with the address of its first listener.
 

@@ -6,13 +6,17 @@ from transport.messages.common import BrokerEndpoint, Message, Request
 
 
 class DescribedBroker(Message, frozen=True):
-    """A registered broker: its address, its broker epoch, and the numbers of partitions that it leads and holds."""
+    """A registered broker: its address, its broker epoch, and the numbers of partitions that it leads and holds.
+
+    A registration that cannot be used has a `fault`. If it never could be, the host is "" and the port 0.
+    """
 
     endpoint: BrokerEndpoint
     epoch: int
     leaders: int
     replicas: int
     is_shutting_down: bool = False
+    fault: str = ""
 
 
 class DescribeClusterResponse(Message, frozen=True):

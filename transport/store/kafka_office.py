@@ -30,6 +30,7 @@ The epoch comes first: every election raises it, so a write that checks its vers
 
 _WRITER: Final = "writer"
 _KLAMM: Final = "klamm"
+_FORCED: Final = "forced"
 
 
 class Writer(Enum):
@@ -47,6 +48,8 @@ class Holder:
     controller_id: int
     writer: Writer
     version: int
+    is_forced: bool = False
+    """Whether an operator took this office over what checks of the controller's settings had found."""
 
 
 @frozen
@@ -71,6 +74,12 @@ class OfficeZnodes:
     order: int | None
     """The dataVersion of the order to take over; None if there is none."""
 
+    order_zxid: int = 0
+    """The czxid of the order, which tells it from others."""
+
+    is_forced: bool = False
+    """Whether the order is to be carried out whatever checks of the controller's settings find."""
+
 
 async def read_office(store: MetadataStore, *, watch: bool = False) -> OfficeZnodes:
     """Read the decisive znodes. Raises UndecodableZnode."""
@@ -83,20 +92,22 @@ async def read_office(store: MetadataStore, *, watch: bool = False) -> OfficeZno
         migration is not None,
         released is not None,
         None if order is None else order.stat.version,
+        0 if order is None else order.stat.czxid,
+        order is not None and _is_forced(order.data),
     )
 
 
-def encode_holder(controller_id: int, now_ms: int) -> bytes:
+def encode_holder(controller_id: int, now_ms: int, *, is_forced: bool = False) -> bytes:
     """Encode a `/controller` of ours: Kafka's version 2, and its writer; Kafka ignores unknown keys."""
     value = orjson.loads(formats.encode_controller(controller_id, now_ms))
-    return orjson.dumps(value | {_WRITER: _KLAMM})
+    return orjson.dumps(value | {_WRITER: _KLAMM} | ({_FORCED: True} if is_forced else {}))
 
 
 def decode_holder(znode: Znode) -> Holder:
     """Return the controller that `/controller` names."""
     value = fields.load(paths.CONTROLLER, znode.data)
     controller_id = fields.number(paths.CONTROLLER, value.get("brokerid"), "brokerid")
-    return Holder(controller_id, _writer(value), znode.stat.version)
+    return Holder(controller_id, _writer(value), znode.stat.version, value.get(_FORCED) is True)
 
 
 def _writer(value: dict[str, Any]) -> Writer:
@@ -117,9 +128,17 @@ def _decode_lock(znode: Znode) -> Lock:
     return Lock(controller_id, znode.stat.ephemeral_owner, znode.stat.version)
 
 
-def encode_mark(now_ms: int) -> bytes:
+def encode_mark(now_ms: int, *, is_forced: bool = False) -> bytes:
     """Encode `/klamm/released` or an order to take over; `now_ms` is the time of the operator's command."""
-    return orjson.dumps({"version": 1, "timestamp": str(now_ms)})
+    return orjson.dumps({"version": 1, "timestamp": str(now_ms)} | ({_FORCED: True} if is_forced else {}))
+
+
+def _is_forced(data: bytes) -> bool:
+    """Return whether an order is forced. An order counts whatever is in it."""
+    try:
+        return fields.load(paths.TAKE_OVER, data).get(_FORCED) is True
+    except fields.UndecodableZnode:
+        return False
 
 
 async def registration_of(store: MetadataStore, lock: Lock | None) -> list[Op]:

@@ -270,9 +270,9 @@ def require_listed(path: str, names: list[str] | None) -> list[str]:
     return names or []
 
 
-async def children_of(store: MetadataStore, path: str) -> list[str]:
+async def children_of(store: MetadataStore, path: str, *, watch: bool = False) -> list[str]:
     """List the children of a znode, none if it does not exist. Raises StoreError, also if we may not list them."""
-    [names] = await store.children([path])
+    [names] = await store.children([path], watch=watch)
     return require_listed(path, names)
 
 

@@ -50,14 +50,24 @@ async def count_leaders(context: ControllerContext) -> Mapping[int, int]:
     return led
 
 
+def _state(context: ControllerContext, broker_id: int) -> str:
+    if broker_id in context.unusable:
+        return "unusable"
+    return "shutting down" if broker_id in context.shutting_down else "live"
+
+
 def view_of_brokers(context: ControllerContext, channels: BrokerChannels, led: Mapping[int, int]) -> BrokersView:
     """Return the brokers, given how many partitions each leads."""
     held, waiting = context.replica_counts(), channels.queue_sizes()
-    dead = [BrokerRow(id_, "not alive", replicas=held[id_]) for id_ in sorted(held) if id_ not in context.brokers]
+    dead = [
+        BrokerRow(id_, "unusable" if id_ in context.unusable else "not alive", "", None, led.get(id_, 0), held[id_])
+        for id_ in sorted(held)
+        if id_ not in context.brokers
+    ]
     live = [
         BrokerRow(
             broker.id,
-            "shutting down" if broker.id in context.shutting_down else "live",
+            _state(context, broker.id),
             f"{broker.host}:{broker.port}",
             broker.rack,
             led.get(broker.id, 0),

@@ -52,10 +52,20 @@ def what_did_not_fit_is_cut_short(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def an_unusable_registration_is_a_dead_broker(patch: pytest.MonkeyPatch) -> None:
+    """Take a broker with a registration that cannot be used for dead."""
+    edit(
+        patch,
+        "controller.handlers.brokers:_read_registrations",
+        ("            found.unusable.append(_unusable(id_, znode, str(fault)))", "            del fault"),
+    )
+
+
 BUGS = (
     a_damaged_registration_is_not_expected,
     damaged_settings_are_not_expected,
     what_an_acl_forbids_counts_as_written,
     chunks_have_no_limit_of_bytes,
     what_did_not_fit_is_cut_short,
+    an_unusable_registration_is_a_dead_broker,
 )

@@ -199,6 +199,24 @@ def namesakes_do_not_wait(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def a_broker_without_the_listener_is_dead(patch: pytest.MonkeyPatch) -> None:
+    """Take a broker for dead that lacks the listener which the controller is set to use."""
+    edit(
+        patch,
+        "controller.handlers.brokers:_read_registrations",
+        ("            found.unusable.append(_unusable(id_, znode, str(fault)))", "            del fault"),
+    )
+
+
+def an_unaddressable_leader_gets_epochs(patch: pytest.MonkeyPatch) -> None:
+    """Begin leader epochs that the leader cannot be sent."""
+    edit(
+        patch,
+        "controller.model.registrations:is_held",
+        ("return bool(context.unusable) and", "return False and"),
+    )
+
+
 BUGS = (
     a_version_above_the_brokers,
     the_broker_epoch_is_that_before,
@@ -220,4 +238,6 @@ BUGS = (
     a_standby_grants_controlled_shutdowns,
     a_controller_keeps_replicas_among_others,
     namesakes_do_not_wait,
+    a_broker_without_the_listener_is_dead,
+    an_unaddressable_leader_gets_epochs,
 )
