@@ -107,6 +107,7 @@ FEATURES: Final = (
     Feature("sizes", sizes.draw, 0.03),
     Feature("small requests", sizes.draw_small, 0.08, sizes.draw_limit),
     Feature("endpoints", endpoints.draw, 0.2),
+    Feature("failing services", broker_faults.draw_failing_services, 0.25),
 )
 
 

@@ -18,8 +18,11 @@ from simulator.random_run.topology import Replicas
 from simulator.scheduling import generator
 from simulator.settings import Settings
 
-_UNSUITED: Final = frozenset({"lost disks"})
-"""The features that make no difference: a broker of Kafka's does not tell that it has lost its disk."""
+_UNSUITED: Final = frozenset({"lost disks", "failing services"})
+"""The features that make no difference, or do not exist there.
+
+A Kafka broker does not tell that it has lost its disk, and carries out orders itself.
+"""
 
 
 def draw_settings(rng: random.Random, settings: Settings) -> Settings:
