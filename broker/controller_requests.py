@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
 
 import trio
 from attrs import define, field
@@ -16,6 +17,7 @@ from broker.service import Service
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
 from transport.messages import (
+    NOT_FAILURES,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -32,6 +34,9 @@ from transport.metadata import TopicPartition
 from transport.wire import Handlers
 
 P = TypeVar("P")
+
+MAX_REASON: Final = 500
+"""The most characters of a service's error that the controller is sent: the broker's log has all of it."""
 
 _log = get_logger(__name__)
 
@@ -104,10 +109,10 @@ class ControllerRequests:
         verdict = judge_leader_and_isr(self._hosted.get(tp), state)
         if verdict is Verdict.KNOWN:
             return
-        if state.leader == self._registration.broker_id:
-            await self._service.become_leader(state, is_new=partition.is_new)
-        else:
-            await self._service.become_follower(state, is_new=partition.is_new)
+        leads = state.leader == self._registration.broker_id
+        obey = self._service.become_leader if leads else self._service.become_follower
+        with _faults_of_service():
+            await obey(state, is_new=partition.is_new)
         self._hosted[tp] = HostedReplica(state)
 
     async def _stop(self, partition: StopReplicaPartition) -> None:
@@ -115,7 +120,8 @@ class ControllerRequests:
         hosted = self._hosted.get(tp)
         if not judge_stop_replica(hosted, partition):
             return
-        await self._service.stop_replica(partition)
+        with _faults_of_service():
+            await self._service.stop_replica(partition)
         if partition.delete:
             self._hosted.pop(tp, None)
         elif hosted is not None:
@@ -123,13 +129,25 @@ class ControllerRequests:
             self._hosted[tp] = HostedReplica(replace(hosted.state, leader_epoch=epoch), stopped=True)
 
 
+@contextmanager
+def _faults_of_service() -> Iterator[None]:
+    """Let the controller take an error of the service for a failure, never for an order that is stale."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code not in NOT_FAILURES:
+            raise
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
 async def _outcome(tp: TopicPartition, obey: Callable[[P], Awaitable[None]], order: P) -> PartitionError:
     try:
         await obey(order)
     except ApiError as error:
         _log.warning("an order failed", topic=tp.topic, partition=tp.partition, error=str(error))
-        return PartitionError(*tp, error.code, error.message)
-    except Exception:  # noqa: BLE001  a fault of one partition must not affect the others
+        return PartitionError(*tp, error.code, error.message[:MAX_REASON])
+    except Exception as fault:  # noqa: BLE001  a fault of one partition must not affect the others
         _log.exception("an order failed", topic=tp.topic, partition=tp.partition)
-        return PartitionError(*tp, ErrorCode.UNKNOWN_SERVER_ERROR, "see the broker's log")
+        reason = f"{type(fault).__name__}: {fault}"[:MAX_REASON]
+        return PartitionError(*tp, ErrorCode.UNKNOWN_SERVER_ERROR, reason)
     return PartitionError(*tp)

@@ -16,9 +16,10 @@ class Service(Protocol):
 
     The first four methods carry out the controller's orders, one at a time and in the order of its decisions; stale
     orders have been rejected before. They should return as soon as the replica has its new role, and copy data in the
-    background. The first three may raise ApiError to reject the order for that partition, which then stays as it was;
-    the controller is told the error (KAFKA_STORAGE_ERROR if its data cannot be used). A service that finds out later
-    that data cannot be used calls `BrokerHandle.report_lost`.
+    background. If one of the first three raises, the order has failed for that replica alone: the controller receives
+    the exception's text, lets another live member of the ISR lead, and repeats the order, so each must bear to be
+    called again. KAFKA_STORAGE_ERROR as an ApiError means that the replica's data cannot be used. A service that finds
+    out later that data cannot be used calls `BrokerHandle.report_lost`.
     """
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:

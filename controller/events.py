@@ -282,7 +282,7 @@ class ReplicasNotDeleted(ControllerEvent):
 class OrderFailed(ControllerEvent):
     """A broker incarnation has failed to carry out an order, a part of which may have taken effect.
 
-    The order is an UpdateMetadata or, of a broker of Kafka's, a LeaderAndIsr. Others are repeated on their own.
+    The order is an UpdateMetadata or a whole LeaderAndIsr. Those for single replicas are repeated on their own.
     """
 
     broker_id: int
@@ -318,7 +318,7 @@ class OvertakenLeader(ControllerEvent):
 
 @frozen
 class LeaderAndIsrResponseReceived(ControllerEvent):
-    """A broker incarnation has answered one controllership whether it can use its replicas.
+    """A broker incarnation has answered one controllership which orders for its replicas it has carried out.
 
     One such event in the queue suffices, because it collects all answers in `outcomes`.
     """
@@ -327,6 +327,13 @@ class LeaderAndIsrResponseReceived(ControllerEvent):
     broker_epoch: int
     controller_epoch: int
     outcomes: Outcomes = field(factory=Outcomes, eq=False, repr=False)
+
+
+@frozen
+class FailedReplicasDue(ControllerEvent):
+    """Replicas that failed to carry out an order are due to be tried again, at a time of trio's clock."""
+
+    at: float
 
 
 @frozen

@@ -3,47 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from itertools import islice
 from typing import Final
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from transport.errors import ErrorCode
-from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse
+from transport.messages import (
+    NOT_FAILURES,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
 from transport.metadata import TopicPartition
 
 LOOKED_AT_TOGETHER: Final = 500
 """The most topics of one event. With 50 partitions each they take about 0.1 s, and other events wait that long."""
 
-_LOG_VERDICTS: Final = {ErrorCode.NONE: True, ErrorCode.KAFKA_STORAGE_ERROR: False}
+
+class ReplicaOrder(Enum):
+    """An order for one replica."""
+
+    LEAD = "lead"
+    FOLLOW = "follow"
+    STOP = "stop"
+
+
+@frozen
+class Outcome:
+    """What a broker answered to an order for a replica, of this leader epoch: NONE if it was carried out."""
+
+    order: ReplicaOrder
+    leader_epoch: int
+    error: ErrorCode = ErrorCode.NONE
+    reason: str = ""
 
 
 @define(eq=False)
 class Outcomes:
-    """A broker incarnation's latest answers on whether it can use the replicas that it leads or follows.
+    """A broker incarnation's latest answers to the orders for its replicas, except those that delete.
 
-    They are kept until the event queue takes them. Until the first failure all replicas are usable, so successes are
-    recorded only after one.
+    They are kept until the event queue takes them. Until the first failure no replica has failed, so successes are
+    recorded only after one. Of Kafka brokers only KAFKA_STORAGE_ERROR counts as a failure.
     """
 
-    _latest: dict[tuple[str, TopicPartition], bool] = field(factory=dict, init=False)
+    are_kafkas: bool = False
+    _latest: dict[tuple[str, TopicPartition], Outcome] = field(factory=dict, init=False)
     _has_failed: bool = field(default=False, init=False)
 
-    def gather(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> bool:
-        """Add an answer; return whether it must be processed. Only KAFKA_STORAGE_ERROR is an error of a log."""
-        errors = {item.error for item in response.partitions}
-        self._has_failed = self._has_failed or ErrorCode.KAFKA_STORAGE_ERROR in errors
-        if not self._has_failed or errors.isdisjoint(_LOG_VERDICTS):
+    def gather(self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> bool:
+        """Add an answer; return whether it must be processed."""
+        if not self._must_be_taken(response.partitions):
             return False
-        topic_ids = {item.state.tp: item.state.topic_id for item in request.partitions}
+        states = {item.state.tp: item.state for item in request.partitions}
         for item in response.partitions:
-            topic_id = topic_ids.get(item.tp)
-            if topic_id is not None and item.error in _LOG_VERDICTS:
-                self._latest[topic_id, item.tp] = _LOG_VERDICTS[item.error]
+            state = states.get(item.tp)
+            if state is not None and self._counts(item.error):
+                order = ReplicaOrder.LEAD if state.leader == broker_id else ReplicaOrder.FOLLOW
+                self._latest[state.topic_id, item.tp] = Outcome(order, state.leader_epoch, item.error, item.message)
         return True
 
-    def take(self) -> dict[tuple[str, TopicPartition], bool]:
-        """Remove and return the answers: by topic id and partition, whether the broker can use the replica."""
+    def gather_stops(self, request: StopReplicaRequest, response: StopReplicaResponse) -> bool:
+        """Add an answer to orders to stop; return whether it must be processed."""
+        stops = {item.tp: item for item in request.partitions if not item.delete}
+        answers = [item for item in response.partitions if item.tp in stops]
+        if self.are_kafkas or not self._must_be_taken(answers):
+            return False
+        for item in answers:
+            if self._counts(item.error):
+                stop = stops[item.tp]
+                outcome = Outcome(ReplicaOrder.STOP, stop.leader_epoch, item.error, item.message)
+                self._latest[stop.topic_id, item.tp] = outcome
+        return True
+
+    def _must_be_taken(self, answers: Iterable[PartitionError]) -> bool:
+        errors = {item.error for item in answers}
+        self._has_failed = self._has_failed or any(map(self._is_failure, errors))
+        return self._has_failed and any(map(self._counts, errors))
+
+    def _is_failure(self, error: ErrorCode) -> bool:
+        return error is ErrorCode.KAFKA_STORAGE_ERROR if self.are_kafkas else error not in NOT_FAILURES
+
+    def _counts(self, error: ErrorCode) -> bool:
+        return error is ErrorCode.NONE or self._is_failure(error)
+
+    def take(self) -> dict[tuple[str, TopicPartition], Outcome]:
+        """Remove and return the latest answer for each replica, by topic id and partition."""
         latest, self._latest = self._latest, {}
         return latest
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +53,11 @@ class BrokerProcess(Process):
             if outcome.is_relieved:
                 safety.relieved(before, self.id)
 
+    @property
+    def service(self) -> SimulatedService | None:
+        """The service of the running process, None if there is none, or it is another one or not in service."""
+        return self._service if self._handle_in_service() is not None else None
+
     def stop_fetching(self, tp: TopicPartition) -> None:
         """Do not fetch a partition from its leader until `resume_fetching`, whatever the controller orders."""
         self._world.trace.add("fault", self.host, f"does not fetch {tp}")
@@ -75,6 +80,13 @@ class BrokerProcess(Process):
         self.neglect.refused[tp] = error
         self._disown_refused()
 
+    def fail_orders(self, tp: TopicPartition, calls: Iterable[str], times: int | None) -> None:
+        """Let the service raise in these methods for a partition, so many times each, or until `obey` if None."""
+        for call in calls:
+            often = "" if times is None else f" {times} times"
+            self._world.trace.add("fault", self.host, f"raises in {call} for {tp}{often}")
+            self.neglect.raising[tp, call] = times
+
     def _disown_refused(self) -> None:
         for tp, error in self.neglect.refused.items():
             if error is ErrorCode.KAFKA_STORAGE_ERROR:
@@ -87,9 +99,10 @@ class BrokerProcess(Process):
 
     def obey(self) -> None:
         """Carry out all orders again, at once."""
-        if self.neglect.refused or self.neglect.hesitation:
+        if self.neglect.refused or self.neglect.raising or self.neglect.hesitation:
             self._world.trace.add("fault", self.host, "obeys again")
         self.neglect.refused.clear()
+        self.neglect.raising.clear()
         self.neglect.hesitation = 0.0
 
     def heed(self) -> None:

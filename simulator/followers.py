@@ -13,6 +13,7 @@ from broker.kit import BrokerHandle
 from broker.reference.leadership import Leadership
 from broker.reference.logs import Logs
 from broker.reference.service import ReferenceService
+from simulator.quiet_logs import InjectedFault
 from transport.errors import ApiError, ErrorCode
 from transport.messages import PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
@@ -31,6 +32,9 @@ class Neglect:
     refused: dict[TopicPartition, ErrorCode] = field(factory=dict)
     """The partitions of which it carries out no order, and the error that it answers."""
 
+    raising: dict[tuple[TopicPartition, str], int | None] = field(factory=dict)
+    """The orders in which its service raises, and how many times more; None means each time."""
+
     hesitation: float = 0.0
     """The additional seconds that each partition of an order takes."""
 
@@ -41,35 +45,53 @@ class Neglect:
 class SimulatedService(ReferenceService):
     """A reference service that neglects some of its duties."""
 
+    are_orders_repeated = True
+    """Whether the controller repeats orders that fail, whatever their error."""
+
     def __init__(self, handle: BrokerHandle, logs: Logs, neglect: Neglect) -> None:
         super().__init__(handle, logs, partial(_PartialLeadership, neglect.kept_out))
         self._neglect = neglect
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
         """Lead a partition."""
-        await self._consider(state.tp)
+        await self._consider(state.tp, "become_leader")
         await super().become_leader(state, is_new=is_new)
 
     async def stop_replica(self, partition: StopReplicaPartition) -> None:
         """Stop a replica."""
-        await self._consider(partition.tp, is_repeated=True)
+        await self._consider(partition.tp, "stop_replica")
         await super().stop_replica(partition)
 
     async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
         """Follow a partition's leader, but fetch nothing of a neglected partition."""
-        await self._consider(state.tp)
+        await self._consider(state.tp, "become_follower")
         await super().become_follower(state, is_new=is_new)
         if state.tp in self._neglect.unfetched:
             self.stop_fetching(state.tp)
 
-    async def _consider(self, tp: TopicPartition, *, is_repeated: bool = False) -> None:
-        """Take time over an order, and perhaps refuse it with an ApiError; the controller may repeat it then."""
+    async def _consider(self, tp: TopicPartition, call: str) -> None:
+        """Take time over an order, and perhaps refuse it with an ApiError, or raise InjectedFault."""
         if self._neglect.hesitation:
             await trio.sleep(self._neglect.hesitation)
         error = self._neglect.refused.get(tp)
         if error is not None:
-            self._neglect.has_lost_orders |= not is_repeated
+            self._neglect.has_lost_orders |= not self.are_orders_repeated and call != "stop_replica"
             raise ApiError(error, f"the broker refuses orders about {tp}, as a fault")
+        if (tp, call) in self._neglect.raising:
+            self._raise(tp, call)
+
+    def _raise(self, tp: TopicPartition, call: str) -> None:
+        times = self._neglect.raising[tp, call]
+        if times is not None:
+            del self._neglect.raising[tp, call]
+        if times is not None and times > 1:
+            self._neglect.raising[tp, call] = times - 1
+        raise InjectedFault(f"{call} fails for {tp}")
+
+    def role(self, tp: TopicPartition) -> tuple[int, bool] | None:
+        """Return the leader epoch in which a replica leads or follows, and whether it leads; None if neither."""
+        replica = self._replicas.get(tp)
+        return None if replica is None else (replica.state.leader_epoch, replica.leadership is not None)
 
     def stop_fetching(self, tp: TopicPartition) -> None:
         """Stop fetching a partition."""

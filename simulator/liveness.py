@@ -74,6 +74,7 @@ def _visible(cluster: CheckedCluster) -> Iterator[str]:
     yield from _deletions(cluster)
     yield from _strays(cluster, assignments)
     yield from _metadata(cluster, assignments, leaderships)
+    yield from _roles(cluster, assignments, leaderships)
 
 
 def _processes(cluster: CheckedCluster) -> Iterator[str]:
@@ -209,6 +210,28 @@ def _metadata(cluster: CheckedCluster, assignments: _Assignments, leaderships: _
     yield from cluster.world.safety.told.differences(sound, durable)
     for id_ in sound:
         yield from _metadata_of(cluster, cluster.brokers[id_], registered, durable)
+
+
+def _roles(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    """Yield the replicas that do not lead or follow as the store says, whatever their brokers were ordered.
+
+    Kafka brokers that fail to carry out an order are not ordered again.
+    """
+    if cluster.world.settings.is_kafkas:
+        return
+    for broker in cluster.brokers.values():
+        service = broker.service
+        if service is None:
+            continue
+        for tp, leadership in leaderships.items():
+            if leadership is None or broker.id not in assignments[tp].replicas:
+                continue
+            role, expected = service.role(tp), (leadership.leader_epoch, leadership.leader == broker.id)
+            if role != expected and not cluster.world.safety.decisions.is_state_by_hand(tp):
+                text = (
+                    "neither leads nor follows" if role is None else f"is at leader epoch {role[0]}, leads: {role[1]}"
+                )
+                yield f"broker {broker.id} {text} of {tp}, not {expected}"
 
 
 def _published(

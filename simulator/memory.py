@@ -111,7 +111,7 @@ class Memory:
             "deletions": context.deletions,
             "strays": [stray.topic for stray in strays],
             "recalled replicas": [tp.topic for tp, _ in context.recalled],
-            "replicas on offline directories": [tp.topic for tp, _ in context.on_offline_dirs],
+            "failed replicas": [tp.topic for (tp, _), failure in context.failures.items() if not failure.is_over],
             "closed topics": context.closed_topics,
             "the settings": [name for name in context.min_isrs if name not in context.topics],
         }

@@ -15,6 +15,11 @@ FRAMES: Final = 4
 
 _ILLEGAL: Final = "illegal "
 
+
+class InjectedFault(Exception):
+    """An exception that a simulation raises on purpose, so that it is no fault of the product."""
+
+
 OnFault = Callable[[str], None]
 """Called with one line: the logged event, and where the exception came from."""
 
@@ -36,8 +41,10 @@ class _Dropped:
             self._on_fault(f"{event}: {' '.join(f'{name}={value}' for name, value in context.items())}")
 
     def exception(self, event: str, **_: object) -> None:
-        """Report a fault."""
+        """Report a fault, unless the simulation has raised it."""
         error = sys.exception()
+        if isinstance(error, InjectedFault):
+            return
         if error is None:
             self._on_fault(event)
             return

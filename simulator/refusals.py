@@ -110,14 +110,13 @@ class _RefusingStream(PassingStream):
 def _is_repeated(order: bytes, error: ErrorCode | None) -> bool:
     """Return whether the controller repeats an order that is answered with an error, or not at all.
 
-    A broker of ours that fails to lead or follow says so for each partition.
+    Brokers of both kinds are sent again what is not stale. Klamm's answer INVALID_REQUEST to late copies.
     """
     api = api_name(order)
     if error is None or api == "StopReplica":
         return True
-    if kafka.is_kafkas(order):
-        return error not in (ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH)
-    return api == "UpdateMetadata" and error is ErrorCode.UNKNOWN_SERVER_ERROR
+    is_late_copy = error is ErrorCode.INVALID_REQUEST and not kafka.is_kafkas(order)
+    return not is_late_copy and error not in (ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH)
 
 
 def _is_frame(data: bytes) -> bool:

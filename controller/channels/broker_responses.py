@@ -15,6 +15,7 @@ from controller.events import (
     ReplicasDeleted,
     ReplicasNotDeleted,
 )
+from controller.gathered import Outcomes
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.releases import Release
 from transport.log import get_logger
@@ -54,6 +55,7 @@ class BrokerResponses:
                 self._leader_and_isr(broker_id, request, response)
             case StopReplicaRequest(), StopReplicaResponse():
                 _log_refusals(broker_id, response)
+                self._stops(broker_id, request, response)
                 failed = {item.tp for item in response.partitions if item.error is not ErrorCode.NONE}
                 self._deletions(broker_id, request, failed)
 
@@ -65,18 +67,17 @@ class BrokerResponses:
         match request:
             case StopReplicaRequest():
                 self._deletions(broker_id, request, {item.tp for item in request.partitions})
-            case LeaderAndIsrRequest() | UpdateMetadataRequest() if self._is_failure(request, error):
+            case LeaderAndIsrRequest() | UpdateMetadataRequest() if self._is_failure(error):
                 gone = _deleted(request) if self.are_kafkas and isinstance(request, UpdateMetadataRequest) else ()
                 self.tell(OrderFailed(broker_id, request.broker_epoch, gone))
 
-    def _is_failure(self, request: Request[object], error: ApiError) -> bool:
+    def _is_failure(self, error: ApiError) -> bool:
         """Return whether an order is lost. Otherwise it is stale, and a newer one is on its way.
 
-        A broker of ours that fails to lead or follow says so for each partition.
+        A broker of ours that fails to lead or follow mostly says so for each partition. It answers INVALID_REQUEST to a
+        copy of a request that it obeyed.
         """
-        if self.are_kafkas:
-            return error.code not in _STALE
-        return isinstance(request, UpdateMetadataRequest) and error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+        return error.code not in (_STALE if self.are_kafkas else _STALE | {ErrorCode.INVALID_REQUEST})
 
     def _deletions(self, broker_id: int, request: StopReplicaRequest, failed: set[TopicPartition]) -> None:
         orders = tuple([item for item in request.partitions if item.delete])
@@ -89,14 +90,25 @@ class BrokerResponses:
             self.tell(ReplicasNotDeleted(tuple(replicas)))
 
     def _leader_and_isr(self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
-        event = LeaderAndIsrResponseReceived(broker_id, request.broker_epoch, request.controller_epoch)
-        # Answers of one incarnation share an event; the event of an earlier incarnation is replaced.
-        if self._news.get(broker_id) == event:
-            event = self._news[broker_id]
-        else:
-            self._news[broker_id] = event
-        if event.outcomes.gather(request, response):
+        event = self._event_of(broker_id, request)
+        if event.outcomes.gather(broker_id, request, response):
             self.tell(event)
+
+    def _stops(self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse) -> None:
+        event = self._event_of(broker_id, request)
+        if event.outcomes.gather_stops(request, response):
+            self.tell(event)
+
+    def _event_of(
+        self, broker_id: int, request: LeaderAndIsrRequest | StopReplicaRequest
+    ) -> LeaderAndIsrResponseReceived:
+        """Return the event of a broker's incarnation; that of an earlier incarnation is replaced."""
+        event = self._news.get(broker_id)
+        epochs = request.broker_epoch, request.controller_epoch
+        if event is None or (event.broker_epoch, event.controller_epoch) != epochs:
+            event = LeaderAndIsrResponseReceived(broker_id, *epochs, Outcomes(self.are_kafkas))
+            self._news[broker_id] = event
+        return event
 
 
 def _deleted(request: UpdateMetadataRequest) -> tuple[PartitionState, ...]:

@@ -8,11 +8,12 @@ from itertools import compress
 from msgspec.structs import replace
 
 from controller.handlers import leader_epochs
-from controller.handlers.leadership import refresh
+from controller.handlers.leadership import elect_leaders, refresh
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
 from controller.model.rounds import Rounds, Step, TellMetadata, apply, commit
+from controller.model.state_machines import PartitionPhase
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition
@@ -39,7 +40,15 @@ def alter_partitions(
     ]
     for request, states in zip(live, before, strict=True):
         yield from leader_epochs.thaw(context, request.broker_id, states, errors)
+    yield from _replace_failed(context, [tp for tp in verdicts if tp not in errors])
     return answers
+
+
+def _replace_failed(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Elect members that leaders have let in although they failed, in the controller's eyes, to lead."""
+    if context.failures:
+        offline = [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
+        yield from elect_leaders(context, offline, only_cleanly=True)
 
 
 def _write(
@@ -150,6 +159,9 @@ def _isr_error(
         # The leader may not know yet that a move removed the replica. INVALID_REQUEST would make it wait for an epoch.
         return ErrorCode.INELIGIBLE_REPLICA
     # A replica on a broker that is shutting down may stay in the ISR, so that the last leader can still admit others,
-    # but it may not join. Nor may one on an unaddressable broker, which cannot be sent who leads.
-    stays = {r for r in current.isr if context.is_served(tp, r) or context.is_unaddressable(r)}
-    return None if stays.union(context.online(tp, isr)).issuperset(isr) else ErrorCode.INELIGIBLE_REPLICA
+    # but it may not join. Nor may one on an unaddressable broker, which cannot be sent who leads. One that failed to
+    # lead follows, so it may do both.
+    served = {r for r in isr if context.is_served(tp, r)}
+    able = {r for r in served if r in current.isr or r not in context.shutting_down}
+    stays = {r for r in current.isr if context.is_unaddressable(r)}
+    return None if able.union(stays).issuperset(isr) else ErrorCode.INELIGIBLE_REPLICA

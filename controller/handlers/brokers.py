@@ -233,10 +233,10 @@ def _everything(
 
 
 def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
-    """Send all metadata to a broker incarnation again: it failed to apply an unknown part of it.
+    """Send all metadata to a broker incarnation again, and what it leads and follows.
 
-    A broker of Kafka's is also told again what it leads and follows: it may have failed at that, or not have followed
-    leaders that the lost metadata named first. What it knows already it ignores.
+    It failed to apply an unknown part of one or the other. A Kafka broker may also not have followed leaders that the
+    lost metadata named first. What a broker knows already it ignores.
     """
     if not context.is_registered(broker_id, broker_epoch):
         return
@@ -244,10 +244,9 @@ def resend_orders(context: ControllerContext, broker_id: int, broker_epoch: int)
     states = describe_led(context)
     everything = yield from _everything(context, (broker_id,), states)
     yield from apply("metadata", [Step(publications=(everything,))])
-    if context.config.kafka:
-        held = [state for state in states if broker_id in state.replicas]
-        again = tuple(orders_of_all(context, held, [broker_id], ()))
-        yield from apply("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
+    held = [state for state in states if broker_id in state.replicas]
+    again = tuple(orders_of_all(context, held, [broker_id], ()))
+    yield from apply("resend", [Step(tuple([state.tp for state in held]), publications=again)] if held else [])
 
 
 def resend_deletions(

@@ -148,6 +148,8 @@ def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
         return f"a broker in the ISR {list(context.leadership[tp].isr)} of {tp} {text}"
     if online and all((tp, r) in context.recalled for r in online):
         return f"the replicas of {tp} may be about to be deleted on brokers {list(online)}: try again once they answer"
+    if any(choosing.failing(context, tp, context.leadership.get(tp, NEVER_LED).isr)):
+        return f"all members of the ISR of {tp} failed to lead: they are tried again, see `klamm topic describe`"
     if online:
         return _unusable(tp)
     return f"no replica of {tp} is alive: start one of the brokers {list(replicas)}"
@@ -156,6 +158,10 @@ def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
 def _why_not_preferred(context: ControllerContext, tp: TopicPartition, preferred: int) -> str | None:
     """Return why a replica cannot be elected as the preferred leader, None if it can."""
     current = context.leadership.get(tp)
+    failure = context.failures.get((tp, preferred))
+    if failure is not None and failure.keeps_from_leading:
+        order, reason = failure.order.value, failure.reason
+        return f"the preferred leader {preferred} of {tp} failed to {order} ({reason}): it is tried again soon"
     if current is None or not context.is_online(tp, preferred):
         return f"the preferred leader {preferred} of {tp} is not alive, shuts down or cannot use its log: start it"
     if registrations.is_held(context, tp):

@@ -15,6 +15,7 @@ from controller.model.state_machines import PartitionPhase
 from transport.messages import (
     DescribeClusterResponse,
     DescribedBroker,
+    FailedReplica,
     MetadataResponse,
     WaitingReplica,
 )
@@ -55,7 +56,18 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
         tuple(partitions),
         are_kafkas=context.config.kafka,
         waiting=waiting,
+        failed=_failed(context, topics),
     )
+
+
+def _failed(context: ControllerContext, topics: Iterable[str]) -> tuple[FailedReplica, ...]:
+    """Return the replicas of topics whose brokers failed to carry out an order."""
+    names = set(topics) if context.failures else ()
+    failed = []
+    for (tp, broker_id), failure in context.failures.items():
+        if tp.topic in names and not failure.is_over:
+            failed.append(FailedReplica(*tp, broker_id, failure.order.value, failure.reason, failure.failures))
+    return tuple(sorted(failed, key=lambda one: (one.tp, one.broker_id)))
 
 
 def describe_cluster(context: ControllerContext) -> DescribeClusterResponse:

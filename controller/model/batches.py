@@ -134,12 +134,13 @@ class LeadershipSteps(Batch):
     def facts(self) -> Iterator[Fact]:
         """Yield facts about all partitions.
 
-        A partition left without a leader goes Offline, so that its election is retried (KAFKA-14808).
+        A partition left without a leader, or with one that failed, goes Offline, so that its election is retried
+        (KAFKA-14808).
         """
         is_written = [choice.is_change for choice in self._choices]
         written = list(compress(self._tps, is_written))
         after = list(compress(self._leaderships, is_written))
-        are_led = [leadership.leader != NO_LEADER for leadership in after]
+        are_led = [self._is_led(tp, leadership.leader) for tp, leadership in zip(written, after, strict=True)]
         if written:
             yield LeadershipsWritten(written, after)
         if any(are_led):
@@ -147,6 +148,13 @@ class LeadershipSteps(Batch):
         if not all(are_led):
             yield PartitionsMoved(list(compress(written, map(not_, are_led))), PartitionPhase.OFFLINE)
         yield from self._replicas_gone()
+
+    def _is_led(self, tp: TopicPartition, leader: int) -> bool:
+        failures = self._context.failures
+        failure = failures.get((tp, leader)) if failures else None
+        # A leader that cannot use its log is replaced by none.
+        has_failed = failure is not None and failure.keeps_from_leading and not failure.is_of_log
+        return leader != NO_LEADER and not has_failed
 
     def _replicas_gone(self) -> Iterator[Fact]:
         phases = self._context.replica_phases

@@ -6,7 +6,7 @@ all partitions that are alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def singular(context: ControllerContext) -> frozenset[TopicPartition]:
     """Return the partitions of whose replicas one differs from others on its broker: they are like no others."""
-    return frozenset(tp for tp, _ in chain(context.on_offline_dirs, context.waiting, context.recalled))
+    return frozenset(tp for tp, _ in chain(context.failures, context.waiting, context.recalled))
 
 
 def decide_all(
@@ -67,8 +67,12 @@ def first(context: ControllerContext, tp: TopicPartition) -> tuple[Choice, Leade
 
 
 def is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Return whether no member of the ISR can lead, but another replica could."""
-    has_member = bool(context.online(tp, context.leadership[tp].isr)) or awaits_member(context, tp)
+    """Return whether no member of the ISR can lead, but another replica could.
+
+    A member that failed to lead or follow for another reason than its log leads before others do.
+    """
+    isr = context.leadership[tp].isr
+    has_member = bool(context.online(tp, isr)) or any(failing(context, tp, isr)) or awaits_member(context, tp)
     return not has_member and bool(context.online(tp, context.assignment(tp).replicas))
 
 
@@ -79,6 +83,24 @@ def awaits_member(context: ControllerContext, tp: TopicPartition) -> bool:
     records of a live broker.
     """
     return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership[tp].isr))
+
+
+def failing(
+    context: ControllerContext, tp: TopicPartition, replicas: Iterable[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return those of the replicas that failed to lead and follow, and those that failed to follow.
+
+    Both may lead while no other can. A replica whose log cannot be used is in neither.
+    """
+    failed: list[int] = []
+    stuck: list[int] = []
+    for broker_id in replicas if context.failures else ():
+        failure = context.failures.get((tp, broker_id))
+        if failure is None or not failure.keeps_from_leading or failure.is_of_log:
+            continue
+        if broker_id in context.brokers and broker_id not in context.shutting_down:
+            (stuck if failure.keeps_from_following else failed).append(broker_id)
+    return tuple(failed), tuple(stuck)
 
 
 def candidate(
@@ -93,7 +115,8 @@ def candidate(
     online = context.online(tp, replicas)
     recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
     is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
-    return Candidate(replicas, online, context.leadership[tp], leaving, allow_unclean, recalled, is_held)
+    failed, stuck = failing(context, tp, replicas)
+    return Candidate(replicas, online, context.leadership[tp], leaving, allow_unclean, recalled, failed, stuck, is_held)
 
 
 def _is_reached(context: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:

@@ -23,6 +23,7 @@ from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.known_topics import UNASSIGNED, KnownTopic, assignment_of
 from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
+from controller.model.replica_failures import ReplicaFailures
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.rollouts import Rollouts
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
@@ -88,8 +89,8 @@ class ControllerContext:
     recalled: dict[Replica, None] = field(factory=dict)
     """Replicas that are needed again while an order to delete them may still be in flight."""
 
-    on_offline_dirs: dict[Replica, None] = field(factory=dict)
-    """Replicas of live brokers whose logs cannot be used."""
+    failures: ReplicaFailures = field(factory=ReplicaFailures)
+    """The replicas of live brokers that failed to carry out an order."""
 
     config: ControllerConfig = Factory(lambda self: ControllerConfig(self.controller.id), takes_self=True)
     """The settings that the controller was started with."""
@@ -152,13 +153,16 @@ class ControllerContext:
         return broker_id in self.unusable and broker_id not in self.brokers
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether a replica can lead: it can follow, and its broker is not shutting down."""
-        return broker_id not in self.shutting_down and self.is_served(tp, broker_id)
+        """Return whether a replica can lead: it can follow, has not failed, and its broker is not shutting down."""
+        failure = self.failures.get((tp, broker_id))
+        is_able = broker_id not in self.shutting_down and self.is_served(tp, broker_id)
+        return is_able and (failure is None or not failure.keeps_from_leading)
 
     def is_served(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether a replica can lead or follow: its broker is registered, and the log is usable and its own."""
-        replica = tp, broker_id
-        return broker_id in self.brokers and replica not in self.on_offline_dirs and replica not in self.waiting
+        """Return whether a replica can follow: its broker is registered and can, and the log is usable and its own."""
+        failure = self.failures.get((tp, broker_id))
+        is_able = broker_id in self.brokers and (tp, broker_id) not in self.waiting
+        return is_able and (failure is None or not failure.keeps_from_following)
 
     @property
     def waiting(self) -> frozenset[Replica]:
@@ -175,7 +179,7 @@ class ControllerContext:
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are online, in order."""
         able = tuple([r for r in replicas if r in self.brokers and r not in self.shutting_down])
-        return tuple(r for r in able if self.is_served(tp, r)) if self.on_offline_dirs or self.waiting else able
+        return tuple(r for r in able if self.is_online(tp, r)) if self.failures or self.waiting else able
 
     def offline(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are neither online nor on an unaddressable broker, in order."""
@@ -217,6 +221,8 @@ class ControllerContext:
             self._stray_changed(fact)
         elif isinstance(fact, facts.KafkaFact):
             self.kafka.take(fact)
+        elif isinstance(fact, facts.FailureFact):
+            self._failure_changed(fact)
         else:
             self._other_changed(fact)
 
@@ -287,10 +293,6 @@ class ControllerContext:
             case facts.ReassignmentIdentified():
                 if fact.tp in self.reassigning:
                     self.reassigning[fact.tp] = fact.identity
-            case facts.LogDirOffline():
-                self.on_offline_dirs[fact.replica] = None
-            case facts.LogDirOnline():
-                self.on_offline_dirs.pop(fact.replica, None)
             case _:
                 assert_never(fact)
 
@@ -316,15 +318,27 @@ class ControllerContext:
             case facts.DeletionAnswered():
                 self.recalled.pop(replica, None)
 
+    def _failure_changed(self, fact: facts.FailureFact) -> None:
+        match fact:
+            case facts.ReplicaFailed():
+                self.failures.put(fact.replica, fact.failure)
+            case facts.ReplicaOrderedAgain():
+                self.failures.tried(fact.replica, fact.at)
+            case facts.ReplicaForgiven():
+                self.failures.forgive(fact.replica)
+            case facts.ReplicaRecovered():
+                self.failures.forget(fact.replica)
+            case _:
+                self.failures.elected(fact.tp, fact.at)
+
     def _may_be_ordered(self, stray: Stray) -> bool:
         """Return whether an order to delete a stray may be in flight to its broker."""
         return stray.broker_id in self.brokers and stray not in self.failed_strays
 
     def _forget_replicas_of(self, broker_id: int) -> None:
         """Forget the facts that end with a broker's incarnation."""
-        for replicas in (self.on_offline_dirs, self.recalled):
-            for replica in [replica for replica in replicas if replica[1] == broker_id]:
-                del replicas[replica]
+        self.failures.forget_broker(broker_id)
+        self.recalled = {replica: None for replica in self.recalled if replica[1] != broker_id}
 
     def _topic_written(self, fact: facts.TopicWritten) -> None:
         self.closed_topics.pop(fact.name, None)
@@ -347,8 +361,8 @@ class ControllerContext:
                 self._exclude(fact.name, known)
             for tp in self._partitions.pop(fact.name, ()):
                 self._phases.rows.pop(tp, None)
-                for broker_id in known.znode.partitions[tp.partition].replicas if self.on_offline_dirs else ():
-                    self.on_offline_dirs.pop((tp, broker_id), None)
+                for broker_id in known.znode.partitions[tp.partition].replicas if self.failures else ():
+                    self.failures.forget((tp, broker_id))
         self.deletions.pop(fact.name, None)
         self.held_up.pop(fact.name, None)
 
@@ -397,7 +411,7 @@ class ControllerContext:
         for broker_id in old.replicas:
             if broker_id not in new.replicas:
                 self._held.remove(broker_id, tp)
-                self.on_offline_dirs.pop((tp, broker_id), None)
+                self.failures.forget((tp, broker_id))
         for broker_id in new.replicas:
             if broker_id not in old.replicas:
                 self._held.add(broker_id, tp)

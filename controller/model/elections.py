@@ -19,9 +19,10 @@ class Candidate:
     """A partition that needs a leader.
 
     `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them that may
-    lead, `shutting_down` those on brokers that are about to stop, `leadership` the leadership in effect. With
-    `allow_unclean`, a replica outside the ISR may lead if no member of it can, unless it is `recalled`: its broker may
-    still execute an earlier order and delete the replica's data.
+    lead, `shutting_down` those on brokers that are about to stop, `leadership` the leadership in effect. Those that
+    `failed` to lead follow, those that are `stuck` failed to follow: they lead while no member of the ISR is online.
+    With `allow_unclean`, a replica outside the ISR may lead if no member of it can, unless it is `recalled`: its broker
+    may still execute an earlier order and delete the replica's data.
 
     A partition `is_held` by a leader that is alive and cannot be sent a successor: it keeps this leader, except when
     the leader itself asks to leave.
@@ -33,12 +34,14 @@ class Candidate:
     shutting_down: tuple[int, ...] = ()
     allow_unclean: bool = False
     recalled: tuple[int, ...] = ()
+    failed: tuple[int, ...] = ()
+    stuck: tuple[int, ...] = ()
     is_held: bool = False
 
     @property
     def served(self) -> tuple[int, ...]:
         """The replicas that can be notified, shutting down or not (KAFKA-7482)."""
-        return tuple(r for r in self.replicas if r in self.online or r in self.shutting_down)
+        return tuple(r for r in self.replicas if r in self.online or r in self.shutting_down or r in self.failed)
 
 
 @frozen
@@ -68,15 +71,25 @@ Strategy = Callable[[Candidate], Choice | None]
 def offline(candidate: Candidate) -> Choice | None:
     """Choose the first replica that is online and in the ISR; the ISR loses its offline members.
 
-    If there is none and an unclean election is allowed, the first online replica that is not recalled leads and is the
-    only member of the ISR.
+    Members that failed to lead stay. If no other member is left, the leader stays if it is one of them, otherwise the
+    first of them leads; after them, the same goes for members that failed to follow.
+
+    If the ISR has none of these and an unclean election is allowed, the first online replica that is not recalled leads
+    and is the only member of the ISR.
     """
     if candidate.is_held:
         return None
-    isr = tuple(r for r in candidate.leadership.isr if r in candidate.online)
+    current = candidate.leadership
+    isr = tuple(r for r in current.isr if r in candidate.online or r in candidate.failed)
     leader = _first(candidate, isr)
+    if leader is None:
+        isr = isr or tuple(r for r in current.isr if r in candidate.stuck)
+        if current.leader in isr:
+            return None
+        leader = next((r for r in candidate.replicas if r in isr), None)
     if leader is not None:
-        return Choice(leader, isr, candidate.online)
+        told = (leader, *candidate.online, *candidate.failed)
+        return Choice(leader, isr, tuple(r for r in candidate.replicas if r in told))
     lasting = tuple(r for r in candidate.online if r not in candidate.recalled)
     if candidate.allow_unclean and lasting:
         return Choice(lasting[0], lasting[:1], candidate.online, is_unclean=True)

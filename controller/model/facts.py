@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from controller.model.reassignment import ReassignmentIdentity
+from controller.model.replica_failures import ReplicaFailure
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.kafka.releases import Release
@@ -181,17 +182,41 @@ class ReassignmentIdentified:
 
 
 @frozen
-class LogDirOffline:
-    """A live broker cannot use the log of one of its replicas."""
+class ReplicaFailed:
+    """A live broker has failed to carry out an order for one of its replicas."""
+
+    replica: Replica
+    failure: ReplicaFailure
+
+
+@frozen
+class ReplicaOrderedAgain:
+    """The order that failed last is sent again, at a time of trio's clock."""
+
+    replica: Replica
+    at: float
+
+
+@frozen
+class ReplicaForgiven:
+    """A replica that failed to lead may lead again."""
 
     replica: Replica
 
 
 @frozen
-class LogDirOnline:
-    """A broker can use the log of a replica again."""
+class ReplicaRecovered:
+    """A broker has carried out an order for a replica that had failed before, or the order is void."""
 
     replica: Replica
+
+
+@frozen
+class FailedLeaderReplaced:
+    """Failures have caused an election of a partition, at a time of trio's clock."""
+
+    tp: TopicPartition
+    at: float
 
 
 @frozen
@@ -276,17 +301,9 @@ TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRea
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayIgnored | StrayFailed | StrayOrdered | DeletionAnswered
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
-OtherFact = (
-    ConfigChangesSeen
-    | MarkersKept
-    | NotificationsKept
-    | ReassignmentIdentified
-    | LogDirOffline
-    | LogDirOnline
-    | RolloutFact
-    | RolloutsSettled
-)
-Fact = PartitionFact | TopicFact | BrokerFact | StrayFact | KafkaFact | OtherFact
+FailureFact = ReplicaFailed | ReplicaOrderedAgain | ReplicaForgiven | ReplicaRecovered | FailedLeaderReplaced
+OtherFact = ConfigChangesSeen | MarkersKept | NotificationsKept | ReassignmentIdentified | RolloutFact | RolloutsSettled
+Fact = PartitionFact | TopicFact | BrokerFact | StrayFact | KafkaFact | FailureFact | OtherFact
 
 
 def leaderships_in(applied: Iterable[Fact]) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:

@@ -26,7 +26,14 @@ class ControllerState(Enum):
     BROKER_CHANGE = (
         2,
         "LeaderElection",
-        ("BrokerChange", "BrokerModifications", "BrokerReleaseSeen", "OrderFailed", "OrdersResend"),
+        (
+            "BrokerChange",
+            "BrokerModifications",
+            "BrokerReleaseSeen",
+            "FailedReplicasDue",
+            "OrderFailed",
+            "OrdersResend",
+        ),
     )
     TOPIC_CHANGE = (3, "TopicChange", ("CreatePartitions", "CreateTopics", "PartitionModifications", "TopicChange"))
     TOPIC_DELETION = (

@@ -30,7 +30,7 @@ async def find(store: ReadableStore) -> list[str]:
     ]
 
 
-async def _of_rollouts(store: MetadataStore) -> list[str]:
+async def _of_rollouts(store: ReadableStore) -> list[str]:
     """Return a line for each row of a rollout that cannot be used; of a plan with a bad state only for that."""
     [names] = await store.children([paths.ROLLOUTS])
     if isinstance(names, Unlisted):

@@ -89,7 +89,11 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     ),
     "klamm_offline_log_dir_replicas": (
         "Replicas of live brokers whose logs cannot be used.",
-        lambda c, _p: len(c.on_offline_dirs),
+        lambda c, _p: sum(failure.is_of_log for failure in c.failures.values()),
+    ),
+    "klamm_failed_replicas": (
+        "Replicas whose live brokers failed to carry out an order, and have not carried it out since.",
+        lambda c, _p: sum(not failure.is_over for failure in c.failures.values()),
     ),
 }
 """The gauges that only the active controller has: name, help text, and function of context and counts."""

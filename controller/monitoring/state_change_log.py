@@ -206,5 +206,18 @@ def _assignment_line(tp: TopicPartition, before: ReplicaAssignment, assignment: 
 
 def _subject(fact: object) -> Line:
     """Return only the subject of a fact: its other contents, such as settings, may be secret."""
-    names = ("tp", "name", "topic", "broker_id", "replica", "stray")
+    if isinstance(fact, facts.FailureFact):
+        return _failing(fact)
+    names = ("tp", "name", "topic", "broker_id", "stray")
     return {name: str(getattr(fact, name)) for name in names if hasattr(fact, name)}
+
+
+def _failing(fact: facts.FailureFact) -> Line:
+    """Return the replica of a failure or its end, and why it failed."""
+    if isinstance(fact, facts.FailedLeaderReplaced):
+        return {"partition": str(fact.tp)}
+    (tp, broker_id), line = fact.replica, {}
+    if isinstance(fact, facts.ReplicaFailed):
+        failure = fact.failure
+        line = {"order": failure.order.value, "reason": failure.reason, "failures": failure.failures}
+    return {"partition": str(tp), "broker": broker_id, **line}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Final
 
 import trio
 from attrs import define, field
 
 from controller import events
-from controller.handlers import deletion, leader_epochs, leader_rebalance, rollout_brakes, strays
+from controller.handlers import deletion, failed_replicas, leader_epochs, leader_rebalance, rollout_brakes, strays
 from controller.model.context import ControllerContext
 from transport.store import paths
 
@@ -21,6 +22,9 @@ ASKED_SECONDS: Final = 0.2
 
 RESEND_SECONDS: Final = 10.0
 """The delay before orders are sent again to a broker that failed to process them."""
+
+FAILED_SECONDS: Final = 0.5
+"""The shortest delay before failed replicas are looked at again."""
 
 CLOSED_SECONDS: Final = 60.0
 """The delay before reading topics that are closed to us by an ACL is retried."""
@@ -83,6 +87,8 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
         case events.OrderFailed(broker_id=broker_id, broker_epoch=broker_epoch, gone=gone):
             deletions = [events.DeletionsResend(broker_id, broker_epoch, gone)] if gone else []
             return [(RESEND_SECONDS, again) for again in (events.OrdersResend(broker_id, broker_epoch), *deletions)]
+        case events.LeaderAndIsrResponseReceived() | events.FailedReplicasDue():
+            return _look_at_failed(context)
         case events.AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:
@@ -113,6 +119,16 @@ def _look_at_closed_records(context: ControllerContext) -> list[Alarm]:
     markers = [events.TopicDeletion()] if closed.markers else []
     notices = [_NOTIFIED[parent] for parent in closed.notifications]
     return [(CLOSED_SECONDS, event) for event in (*brokers, *replicas, *markers, *notices)]
+
+
+def _look_at_failed(context: ControllerContext) -> list[Alarm]:
+    """Return when to try failed replicas again; times are rounded, so that few such events wait."""
+    due = failed_replicas.next_try(context)
+    if due is None:
+        return []
+    now = trio.current_time()
+    at = ceil(max(due, now + FAILED_SECONDS) / FAILED_SECONDS) * FAILED_SECONDS
+    return [(at - now, events.FailedReplicasDue(at))]
 
 
 def _look_at_moves(context: ControllerContext) -> list[Alarm]:

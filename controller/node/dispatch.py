@@ -18,6 +18,7 @@ from controller.handlers import (
     controlled_shutdown,
     deletion,
     deletion_markers,
+    failed_replicas,
     isr_changes,
     kafka_brokers,
     leader_elections,
@@ -102,7 +103,8 @@ def _not_deleted(context: ControllerContext, event: events.ReplicasNotDeleted, _
 
 def _answered(context: ControllerContext, event: events.LeaderAndIsrResponseReceived, _host: Host) -> Rounds[None]:
     epochs = event.broker_epoch, event.controller_epoch
-    return log_dirs.leader_and_isr_answered(context, event.broker_id, epochs, event.outcomes.take())
+    outcomes = event.outcomes.take()
+    return failed_replicas.orders_answered(context, event.broker_id, epochs, outcomes, trio.current_time())
 
 
 EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
@@ -134,6 +136,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     # --- brokers answered ---
     events.BrokerReleaseSeen: _taking(kafka_brokers.release_seen, "broker_id", "broker_epoch", "release"),
     events.LeaderAndIsrResponseReceived: _answered,
+    events.FailedReplicasDue: lambda context, _event, _host: failed_replicas.try_again(context, trio.current_time()),
     events.OrderFailed: _reading(lambda _context: None),  # the retry is scheduled by `alarms`
     events.OrdersResend: _taking(brokers.resend_orders, "broker_id", "broker_epoch"),
     events.DeletionsResend: _taking(brokers.resend_deletions, "broker_id", "broker_epoch", "gone"),

@@ -72,8 +72,9 @@ def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = 
 
 def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:
     led, target = context.leadership.get(tp, NEVER_LED), context.assignment(tp).target_replicas
-    failed = context.on_offline_dirs
-    offline = tuple(r for r in target if (tp, r) in failed) if failed else ()
+    failures = context.failures
+    failed = [(r, failures[tp, r]) for r in target if (tp, r) in failures] if failures else []
+    offline = tuple(r for r, failure in failed if failure.keeps_from_following)
     return MovingPartition(tp, context.topic_id(tp.topic), led.leader, led.isr, target, offline)
 
 

@@ -27,7 +27,7 @@ from klamm.cli.topic_filters import (
     none_lacks,
     without_internal,
 )
-from klamm.cli.waiting_replicas import tell_waiting
+from klamm.cli.waiting_replicas import failed_replicas, tell_waiting
 from klamm.interrupts import INTERRUPTED
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
@@ -259,7 +259,8 @@ def describe(
 
     found = cluster.ask(work)
     if output != "table":
-        print_document([partition_json(state) for state in found.partitions], output)
+        rows = [partition_json(s) | {"failed_replicas": failed_replicas(found, s.tp)} for s in found.partitions]
+        print_document(rows, output)
     elif lack is not None and not found.partitions:
         click.echo(none_lacks(lack))
     else:

@@ -1,4 +1,7 @@
-"""Why replicas of live brokers are offline: they wait until earlier topics of the same name have been deleted."""
+"""Why replicas of live brokers are offline.
+
+They wait until earlier topics of the same name have been deleted, or their brokers failed to carry out an order.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,28 @@ from collections.abc import Iterator
 import click
 
 from transport.messages import MetadataResponse
+from transport.metadata import TopicPartition
 
 
 def tell_waiting(found: MetadataResponse) -> None:
-    """Say on stderr which replicas wait for a deletion."""
-    for line in waiting_lines(found):
+    """Say on stderr which replicas wait for a deletion, and which have failed."""
+    for line in (*waiting_lines(found), *failed_lines(found)):
         click.echo(line, err=True)
+
+
+def failed_lines(found: MetadataResponse) -> Iterator[str]:
+    """Yield a line for each replica of a listed partition that has failed, with the reason."""
+    listed = {state.tp for state in found.partitions}
+    for one in found.failed:
+        if one.tp in listed:
+            times = "once" if one.failures == 1 else f"{one.failures} times"
+            yield f"{one.tp}: broker {one.broker_id} failed to {one.order} {times}: {one.reason}"
+
+
+def failed_replicas(found: MetadataResponse, tp: TopicPartition) -> list[dict[str, object]]:
+    """Return the failed replicas of a partition in JSON form."""
+    names = ("broker_id", "order", "reason", "failures")
+    return [{name: getattr(one, name) for name in names} for one in found.failed if one.tp == tp]
 
 
 def waiting_lines(found: MetadataResponse) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from attrs import field, frozen
 
@@ -28,6 +29,14 @@ from simulator.settings import host_of
 from simulator.steps import Moment
 from transport.errors import ErrorCode
 from transport.metadata import TopicPartition
+
+SERVICE_CALLS: Final = ("become_leader", "become_follower", "stop_replica")
+"""The methods of a service that carry out orders for single replicas."""
+
+
+def as_words(words: str | Iterable[str]) -> tuple[str, ...]:
+    """Return words as a tuple; a single one needs none."""
+    return (words,) if isinstance(words, str) else tuple(words)
 
 
 @frozen
@@ -239,6 +248,21 @@ class RefuseOrders(_ReplicaStrike):
 
 
 @frozen
+class FailOrders(_ReplicaStrike):
+    """Let the services of brokers raise in some methods for these partitions: `times` each, by default until they obey.
+
+    The methods are become_leader, become_follower and stop_replica, by default all. Only Klamm's brokers have them.
+    """
+
+    calls: tuple[str, ...] = field(default=SERVICE_CALLS, converter=as_words)
+    times: int | None = None
+
+    def strike_replica(self, broker: BrokerProcess, tp: TopicPartition) -> None:
+        """Let a service raise for a partition."""
+        broker.fail_orders(tp, self.calls, self.times)
+
+
+@frozen
 class Hesitate(NodeStrike):
     """Let brokers take so many seconds longer for each partition of an order; 0 ends this."""
 
@@ -251,7 +275,7 @@ class Hesitate(NodeStrike):
 
 @frozen
 class ObeyOrders(NodeStrike):
-    """Let brokers carry out all orders again; one that refused any restarts, as the controller does not repeat all."""
+    """Let brokers carry out all orders again; one restarts that refused what the controller does not repeat."""
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """End the refusals of a broker."""
@@ -259,11 +283,6 @@ class ObeyOrders(NodeStrike):
         broker.obey()
         if broker.has_lost_orders and broker.state is ProcessState.RUNNING:
             cluster.restart(id_)
-
-
-def as_words(words: str | Iterable[str]) -> tuple[str, ...]:
-    """Return words as a tuple; a single one needs none."""
-    return (words,) if isinstance(words, str) else tuple(words)
 
 
 @frozen

@@ -30,6 +30,8 @@ _GIVEN_UP: Final = (
 class KafkaService(SimulatedService):
     """Replicas whose leaders learn of ISRs by the answers to their own proposals and by new leader epochs alone."""
 
+    are_orders_repeated = False
+
     def __init__(self, handle: BrokerHandle, disk: Disk, neglect: Neglect, release: Release) -> None:
         super().__init__(handle, disk, neglect)
         self._release = release

@@ -9,7 +9,7 @@ from simulator.model.row import Row
 from simulator.model.view import Standing, View
 from transport.metadata import NO_LEADER
 
-_GONE: Final = (Standing.DEAD, Standing.LOGLESS)
+_GONE: Final = (Standing.DEAD, Standing.LOGLESS, Standing.STUCK)
 
 
 def due(row: Row, view: View) -> str | None:
@@ -17,7 +17,7 @@ def due(row: Row, view: View) -> str | None:
     able = view.online(row.isr)
     if not able or view.holds(row.leader):
         return None
-    if row.leader == NO_LEADER or view.standing(row.leader) in _GONE:
+    if row.leader == NO_LEADER or view.standing(row.leader) in (*_GONE, Standing.UNFIT):
         return f"broker {first(row.replicas, able, view)} should lead it"
     gone = [r for r in row.isr if view.standing(r) in _GONE]
     return f"brokers {gone} should have left its ISR" if gone else None

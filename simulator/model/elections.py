@@ -46,12 +46,19 @@ def election(row: Row, view: View) -> Rows:
 def offline(row: Row, view: View) -> Rows:
     """Replace a leader that is not online: the first online member of the ISR leads, the others stay members.
 
-    Without one, the first online replica may lead alone; whether that is allowed is for others to check.
+    Members that failed to lead stay, too. Without others one of them leads, and otherwise a member that failed to
+    follow: the leader itself if it is one of them, or else the first. Without those, the first online replica may lead
+    alone; whether that is allowed is for others to check.
     """
     if view.is_online(row.leader) or view.holds(row.leader):
         return
-    isr = view.online(row.isr)
+    isr = tuple(r for r in row.isr if view.may_join(r))
     leader = first(row.replicas, isr, view)
+    if leader is None:
+        isr = isr or tuple(r for r in row.isr if view.standing(r) is Standing.STUCK)
+        if row.leader in isr:
+            return
+        leader = next((r for r in row.replicas if r in isr), None)
     if leader is not None:
         yield row.led(view.controller_epoch, leader, isr)
         return
@@ -154,7 +161,7 @@ def shrink(row: Row, view: View) -> Rows:
         return
     there = dict.fromkeys((*row.isr, row.leader))
     dead = [r for r in there if r != NO_LEADER and view.standing(r) is Standing.DEAD]
-    others = [r for r in there if view.standing(r) in (Standing.LEAVING, Standing.LOGLESS)]
+    others = [r for r in there if view.standing(r) in (Standing.LEAVING, Standing.LOGLESS, Standing.STUCK)]
     for more in chain.from_iterable(combinations(others, n) for n in range(len(others), -1, -1)):
         gone = (*dead, *more)
         isr = without(row.isr, gone) or row.isr
@@ -208,7 +215,7 @@ def _is_eligible(proposal: Proposal, row: Row, view: View) -> bool:
     if proposal.recovery not in tuple(LeaderRecoveryState):
         return False
     kept = within(row.isr, proposal.isr)
-    able = all(view.is_served(r) or view.holds(r) if r in kept else view.is_online(r) for r in proposal.isr)
+    able = all(view.is_served(r) or view.holds(r) if r in kept else view.may_join(r) for r in proposal.isr)
     if proposal.recovery == LeaderRecoveryState.RECOVERING:
         assert row.leadership is not None
         was_recovering = row.leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING

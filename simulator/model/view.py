@@ -23,6 +23,12 @@ class Standing(Enum):
     UNADDRESSABLE = "registered without a usable address"
     """Alive, and sent nothing: it keeps what it leads and its place in ISRs, and cannot be elected."""
 
+    STUCK = "failed to follow"
+    """Registered, but its service failed to follow: it may lead only as the last member of the ISR."""
+
+    UNFIT = "failed to lead"
+    """Registered, but its service failed to lead: it follows, and may lead only while no other member can."""
+
     DEAD = "not registered"
 
 
@@ -76,7 +82,7 @@ class View:
         return self.standings.get(replica, Standing.DEAD)
 
     def is_online(self, replica: int) -> bool:
-        """Return whether a replica may lead and join an ISR."""
+        """Return whether a replica may lead."""
         return self.standing(replica) is Standing.LIVE
 
     def holds(self, leader: int) -> bool:
@@ -85,11 +91,15 @@ class View:
 
     def may_be_assigned(self, replica: int) -> bool:
         """Return whether a broker may be given a replica: it can start it in another log directory."""
-        return self.standing(replica) in (Standing.LIVE, Standing.LOGLESS)
+        return self.standing(replica) not in (Standing.DEAD, Standing.LEAVING)
 
     def is_served(self, replica: int) -> bool:
-        """Return whether a replica can lead or follow for now, if only until its shutdown ends."""
-        return self.standing(replica) in (Standing.LIVE, Standing.LEAVING)
+        """Return whether a replica can follow for now, if only until its shutdown ends."""
+        return self.standing(replica) in (Standing.LIVE, Standing.LEAVING, Standing.UNFIT)
+
+    def may_join(self, replica: int) -> bool:
+        """Return whether a replica may join the ISR: it follows, and is not about to stop."""
+        return self.standing(replica) in (Standing.LIVE, Standing.UNFIT)
 
     def online(self, replicas: tuple[int, ...]) -> tuple[int, ...]:
         """Return those of the replicas that may lead."""

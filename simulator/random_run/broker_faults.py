@@ -8,15 +8,26 @@ from typing import Final
 
 from attrs import define
 
-from simulator.actions.processes import AnswerRequests, Hesitate, ObeyOrders, RefuseOrders, RefuseRequests
-from simulator.actions.requests import DeleteTopic, Reassign
-from simulator.actions.scene import CONTROLLER, LEADER_OF, SAME, Node, Request, Strike
+from simulator.actions.processes import (
+    SERVICE_CALLS,
+    AnswerRequests,
+    Crash,
+    FailOrders,
+    Hesitate,
+    ObeyOrders,
+    RefuseOrders,
+    RefuseRequests,
+    Start,
+)
+from simulator.actions.requests import DeleteTopic, Elect, Reassign
+from simulator.actions.scene import CONTROLLER, LEADER_OF, SAME, Action, Node, Request, Strike
 from simulator.random_run.faults import draw_kinds
-from simulator.random_run.happenings import Happening, Lasting
+from simulator.random_run.happenings import Happening, Lasting, Leave
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from transport.errors import ErrorCode
+from transport.messages import ElectionType
 
 _CHANCE_AT_STEP: Final = 0.5
 
@@ -67,6 +78,34 @@ def draw_refused_deletions(
         asked = Reassign({name: elsewhere(rng, settings, replicas)})
     lasting = Lasting(refusal, rng.uniform(0.5, 10.0), end)
     return [Happening(at, None, lasting), Happening(at + rng.uniform(0.01, 0.5), None, asked)]
+
+
+def draw_failing_services(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw services that raise for partitions, once or for a time, and elections that make brokers lead and follow."""
+    del settings
+    happenings: list[Happening] = []
+    for _ in range(rng.randint(1, 3)):
+        # What fails last is mended by no other event.
+        at = rng.choice((rng.uniform(0.2, seconds - 2), rng.uniform(seconds - 3, seconds - 0.5)))
+        name = rng.choice(sorted(partitions))
+        replicas = partitions[name]
+        # One replica fails, or some, or all.
+        failing = rng.sample(replicas, rng.choice((1, rng.randint(1, len(replicas)), len(replicas))))
+        brokers: list[Node] = [*failing] if rng.random() < 0.7 else [LEADER_OF + name]  # noqa: PLR2004  mostly
+        calls = rng.choice((SERVICE_CALLS, *[(call,) for call in SERVICE_CALLS], SERVICE_CALLS[:1]))
+        times = rng.choice((1, 1, 2, None))
+        fault = FailOrders(dict.fromkeys(brokers, (name,)), calls, times)
+        lasting = Lasting(fault, rng.choice((1.0, 6.0, 15.0)) * rng.uniform(0.5, 1.5), (ObeyOrders(SAME),))
+        happenings.append(Happening(at, None, lasting))
+        cause: Action = Elect(ElectionType.PREFERRED, (), {name: tuple(rng.sample(replicas, len(replicas)))})
+        if rng.random() < 0.4:  # noqa: PLR2004  often
+            cause = Leave(LEADER_OF + name, rng.uniform(0.5, 4.0), rng.random() < 0.2)  # noqa: PLR2004
+        elif rng.random() < 0.3:  # noqa: PLR2004
+            cause = Lasting(Crash(LEADER_OF + name, noticed=True), rng.uniform(0.5, 4.0), (Start(SAME),))
+        happenings.append(Happening(at + rng.uniform(0.0, 0.5), None, cause))
+    return happenings
 
 
 @define

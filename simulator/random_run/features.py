@@ -112,6 +112,7 @@ FEATURES: Final = (
     Feature("closed records", closed_records.draw, 0.2),
     Feature("disabled deletions", topics.draw_deletions_in_vain, 0.06, topics.draw_disabled),
     Feature("late answers", late_answers.draw, 0.2),
+    Feature("failing services", broker_faults.draw_failing_services, 0.25),
 )
 
 

@@ -26,8 +26,11 @@ _CHANCE_OF_ALL: Final = 0.4
 _CHANCE_AT_STEP: Final = 0.3
 _CHANCE_OF_TAKEOVER: Final = 0.5
 
-_UNSUITED: Final = frozenset({"lost disks"})
-"""The features that make no difference: a broker of Kafka's does not tell that it has lost its disk."""
+_UNSUITED: Final = frozenset({"lost disks", "failing services"})
+"""The features that make no difference, or do not exist there.
+
+A Kafka broker does not tell that it has lost its disk, and carries out orders itself.
+"""
 
 
 def draw_settings(rng: random.Random, settings: Settings) -> Settings:

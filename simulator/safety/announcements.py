@@ -41,7 +41,7 @@ class Announcements:
     """The time of each partition epoch."""
 
     _doubted: dict[TopicPartition, None] = field(factory=dict, init=False)
-    """The partitions whose logs some broker could not use, or can use again."""
+    """The partitions of which a replica has failed, or may lead again."""
 
     _gone: dict[tuple[int, int], float] = field(factory=dict, init=False)
     """When it was first seen that a controller, by its epoch, knew of the end of a registration."""
@@ -59,8 +59,8 @@ class Announcements:
             del times[next(iter(times))]
 
     def stepped(self, step: ControllerStep) -> bool:
-        """Record the partitions whose logs are in doubt; a watcher of `Steps`."""
-        if step.round == "log dirs":
+        """Record the partitions with replicas that failed or may lead again; a watcher of `Steps`."""
+        if step.round in ("failures", "forgiven"):
             self._doubted.update(dict.fromkeys(step.subjects))
         return False
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
+import trio
 from attrs import define, field
 
 from simulator.frames import correlation_id, leader_and_isr_answer
@@ -19,6 +20,7 @@ from simulator.model.view import Asked, Standing, View
 from simulator.safety.by_hand import ByHand
 from simulator.safety.controllership import Controllership
 from simulator.safety.dues import Dues
+from simulator.safety.failed_leaders import FailedLeaders
 from simulator.safety.knowledge import Knowledge
 from simulator.safety.log_reports import OrdersInFlight
 from simulator.safety.min_isrs import MinIsrs
@@ -30,7 +32,7 @@ from simulator.settings import host_of
 from simulator.steps import ControllerStep, Moment
 from simulator.store.durable import DecodeBroker, Durable
 from transport.messages import ControlledShutdownRequest, LeaderAndIsrRequest
-from transport.metadata import TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Delete, Op, Set, Znode
 
@@ -58,6 +60,7 @@ class Decisions:
     _requests: Requests = field(factory=Requests, init=False)
     _by_hand: ByHand = field(factory=ByHand, init=False)
     _orders: OrdersInFlight = field(factory=OrdersInFlight, init=False)
+    _failed_leaders: FailedLeaders = field(factory=FailedLeaders, init=False)
     _dues: Dues = field(init=False)
     _origins: dict[TopicPartition, tuple[int, ...]] = field(factory=dict, init=False)
     """The replicas of moving partitions before their moves, in their order."""
@@ -69,6 +72,7 @@ class Decisions:
     """The replicas that have been strays."""
 
     def __attrs_post_init__(self) -> None:
+        self._orders.are_kafkas = self._namesakes.is_kafkas
         self._dues = Dues(self.partitions, self.controllership, self.promises, self._by_hand)
 
     # --- what a controller learns and does ----------------------------------------------------------------------
@@ -88,9 +92,16 @@ class Decisions:
         self._rounds[host] = step
         if step.round == "shutting down":
             self._of(host).granted_shutdown()
-        elif step.round == "log dirs":
-            found = {tp: self.partitions.get(tp) for tp in step.subjects}
-            self._of(host).took_over_reports({tp: each.topic_id for tp, each in found.items() if each is not None})
+        elif step.round == "failures":
+            partitions = {tp: self.partitions.get(tp) for tp in step.subjects}
+            known = {tp: each for tp, each in partitions.items() if each is not None}
+            epochs = {tp: _row(each).leadership for tp, each in known.items()}
+            self._of(host).took_over_reports(
+                {tp: (each.topic_id, (epochs[tp] or NEVER_LED).leader_epoch) for tp, each in known.items()}
+            )
+            self._dues.concerns(host, step.subjects)
+        elif step.round == "forgiven":
+            self._of(host).forgave(step.subjects)
             self._dues.concerns(host, step.subjects)
         return False
 
@@ -118,6 +129,7 @@ class Decisions:
             for report in self._orders.answered(connection_id, number, leader_and_isr_answer(request, chunk)):
                 if report.controller_epoch == self.controllership.epoch:
                     self._of(host).logs.reported(report)
+                    self._failed_leaders.reported(report, trio.current_time())
 
     def _of(self, host: str) -> Knowledge:
         known = self._knowledge.get(host)
@@ -141,6 +153,7 @@ class Decisions:
             self._of(host).took_office()
             self._by_hand.took_office()
             self._dues.took_office(host)
+        yield from self._elections(host, changes)
         for change in changes:
             is_exempt = self._by_hand.has(change.tp) or self.partitions.exempt.has_topic(change.tp.topic)
             if change.is_a_controllers and not is_exempt:
@@ -156,6 +169,12 @@ class Decisions:
                 self._of(each).logs.left(change.tp, _left(change))
         self._follow_writes(host, ops)
         self._namesakes.committed(host, ops)
+
+    def _elections(self, host: str, changes: Sequence[PartitionChange]) -> Iterator[str]:
+        step = self._rounds.get(host)
+        if step is not None and is_controller(host):
+            for change in changes:
+                yield from self._failed_leaders.changed(change, step.event, trio.current_time())
 
     def _judge(self, change: PartitionChange, durable: Durable) -> Iterator[str]:
         step, knowledge = self._rounds.get(change.host), self._of(change.host)

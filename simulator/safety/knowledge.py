@@ -6,6 +6,7 @@ takes over what it reads in the middle of an event, so until the event's end bot
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 from attrs import define, field
 
 from simulator.model.view import Standing
-from simulator.safety.log_reports import Incarnation, UsableLogs
+from simulator.safety.log_reports import FailedReplicas, Incarnation
 from simulator.store.durable import DecodeBroker
 from transport.metadata import BrokerRegistration, TopicPartition, number_in
 from transport.store import formats, paths
@@ -47,7 +48,7 @@ class Knowledge:
     _leaving: dict[Incarnation, None] = field(factory=dict, init=False)
     """Those of them of which it is certain that the controller has granted the request."""
 
-    logs: UsableLogs = field(factory=UsableLogs, init=False)
+    logs: FailedReplicas = field(factory=FailedReplicas, init=False)
 
     # --- what changes it ------------------------------------------------------------------------------------------
 
@@ -100,10 +101,15 @@ class Knowledge:
         if len(able) == 1:
             self._leaving[able[0]] = None
 
-    def took_over_reports(self, tps: Mapping[TopicPartition, str]) -> None:
-        """Record that reports about the logs of these partitions, by topic id, count from now on."""
-        for tp, topic_id in tps.items():
-            self.logs.taken_over(tp, topic_id, self._known())
+    def took_over_reports(self, tps: Mapping[TopicPartition, tuple[str, int]]) -> None:
+        """Record that reports about these partitions count from now on, by topic id and leader epoch."""
+        for tp, (topic_id, leader_epoch) in tps.items():
+            self.logs.taken_over(tp, topic_id, leader_epoch, self._known())
+
+    def forgave(self, subjects: Sequence[TopicPartition]) -> None:
+        """Record that replicas of these partitions, which failed to lead, may lead again: one for each mention."""
+        for tp, count in Counter(subjects).items():
+            self.logs.forgiven(tp, count, self._known())
 
     def _known(self) -> dict[Incarnation, None]:
         known = {(id_, broker.epoch): None for reading in self._readings for id_, broker in reading.items()}
@@ -150,13 +156,18 @@ class Knowledge:
     def _standings_of(self, incarnation: Incarnation, tp: TopicPartition) -> dict[Standing, None]:
         found: dict[Standing, None] = {}
         waits = self._may_wait(tp, incarnation[0])
-        is_doubted = self.logs.is_doubted(tp, incarnation)
-        has_failed = self.logs.has_failed(tp, incarnation)
-        if is_doubted or has_failed or True in waits:
+        standings = self.logs.standings(tp, incarnation)
+        is_logless = Standing.LOGLESS in standings or True in waits
+        # A replica that does not follow may be taken for one whose log is lost, once its broker shuts down.
+        may_leave = incarnation in self._asked_to_leave
+        if is_logless or (Standing.STUCK in standings and may_leave):
             found[Standing.LOGLESS] = None
-        if (is_doubted or not has_failed) and False in waits:
-            if incarnation not in self._leaving:
-                found[Standing.LIVE] = None
-            if incarnation in self._asked_to_leave:
-                found[Standing.LEAVING] = None
+        for standing in standings if False in waits else ():
+            if standing is Standing.STUCK:
+                found[standing] = None
+            elif standing is not Standing.LOGLESS:
+                if incarnation not in self._leaving:
+                    found[standing] = None
+                if may_leave:
+                    found[Standing.LEAVING] = None
         return found

@@ -1,7 +1,7 @@
-"""The replicas that brokers have reported to be unable to use, as a controller knows it (KIP-112).
+"""The replicas for which brokers have failed to carry out orders, as a controller knows it (KIP-112).
 
 A broker reports that in its answer to LeaderAndIsr. A controller collects answers, and takes them over in a round that
-names the partitions but not the broker. If more than one broker may be meant, the replicas are in doubt from then on.
+names the partitions but not the broker. If more than one broker may be meant, the replicas are in doubt.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from simulator.model.view import Standing
 from transport.errors import ErrorCode
 from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse
 from transport.metadata import TopicPartition
@@ -18,24 +19,45 @@ from transport.metadata import TopicPartition
 _REMEMBERED: Final = 1000
 """Number of orders without an answer to remember: a broken connection never brings one."""
 
+_STALE: Final = (
+    ErrorCode.STALE_CONTROLLER_EPOCH,
+    ErrorCode.STALE_BROKER_EPOCH,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+"""Errors of orders that are out of date, or about another topic of that name: no service has failed."""
+
+_ANY: Final = 1 << 31
+"""Stands for a leader epoch that is not too old."""
+
 Incarnation = tuple[int, int]
 """A broker's id and epoch."""
 
 
 @frozen
 class LogReport:
-    """A broker's report whether it can use a replica."""
+    """A broker's answer to an order to lead or follow; `failure` is the standing of a replica that failed.
+
+    Of Kafka brokers the leader epoch is not given: their answers count whatever it is.
+    """
 
     controller_epoch: int
     broker: Incarnation
     tp: TopicPartition
     topic_id: str
-    is_usable: bool
+    leads: bool
+    leader_epoch: int
+    failure: Standing | None = None
 
 
 @define
 class OrdersInFlight:
     """The LeaderAndIsr requests that brokers have received and not answered."""
+
+    are_kafkas: bool = False
+    """Whether the brokers are Apache Kafka's, of which only unusable logs count."""
 
     _orders: dict[tuple[int, int], tuple[int, LeaderAndIsrRequest]] = field(factory=dict, init=False)
     """By connection and number, with the broker's id."""
@@ -54,56 +76,115 @@ class OrdersInFlight:
     def answered(self, connection_id: int, number: int, response: LeaderAndIsrResponse | None) -> Iterator[LogReport]:
         """Yield the reports of an answer as a controller takes it from the network; None is a refusal."""
         broker_id, request = self._orders.pop((connection_id, number))
-        topic_ids = {item.state.tp: item.state.topic_id for item in request.partitions}
+        states = {item.state.tp: item.state for item in request.partitions}
         broker = broker_id, request.broker_epoch
         for item in response.partitions if response is not None else ():
-            if item.tp in topic_ids and item.error in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
-                is_usable = item.error is ErrorCode.NONE
-                yield LogReport(request.controller_epoch, broker, item.tp, topic_ids[item.tp], is_usable)
+            state = states.get(item.tp)
+            if state is None or (item.error is not ErrorCode.NONE and not self._is_failure(item.error)):
+                continue
+            leads, failure = state.leader == broker_id, None
+            epoch = _ANY if self.are_kafkas else state.leader_epoch
+            if item.error is not ErrorCode.NONE:
+                failure = Standing.UNFIT if leads else Standing.STUCK
+            if item.error is ErrorCode.KAFKA_STORAGE_ERROR:
+                failure = Standing.LOGLESS
+            yield LogReport(request.controller_epoch, broker, item.tp, state.topic_id, leads, epoch, failure)
+
+    def _is_failure(self, error: ErrorCode) -> bool:
+        return error is ErrorCode.KAFKA_STORAGE_ERROR if self.are_kafkas else error not in _STALE
 
 
 @define
-class UsableLogs:
-    """The replicas that a controller takes to be unusable, and those about which that is not certain."""
+class FailedReplicas:
+    """The standings of replicas that a controller takes to have failed, and those about which that is not certain.
+
+    Each report that counts makes the controller name its partition in a round, once. While more reports about a
+    partition wait than it was named, it is not certain which of them count already.
+    """
 
     _reports: dict[TopicPartition, dict[Incarnation, LogReport]] = field(factory=dict, init=False)
-    _failed: dict[TopicPartition, dict[Incarnation, None]] = field(factory=dict, init=False)
-    _doubted: dict[TopicPartition, dict[Incarnation, None]] = field(factory=dict, init=False)
+    """The latest report of each broker that has not certainly been taken over."""
+
+    _failed: dict[TopicPartition, dict[Incarnation, Standing]] = field(factory=dict, init=False)
+    _doubted: dict[TopicPartition, dict[Incarnation, dict[Standing, None]]] = field(factory=dict, init=False)
+    """The standings that replicas may have, if not only one."""
+
+    _named: dict[TopicPartition, int] = field(factory=dict, init=False)
+    """How often a partition was named since it was certain which reports count; -1 if that cannot become certain."""
 
     def clear(self) -> None:
-        """Forget all: a new controller takes every log to be usable."""
+        """Forget all: a new controller takes no replica to have failed."""
         self._reports.clear()
         self._failed.clear()
         self._doubted.clear()
+        self._named.clear()
 
     def reported(self, report: LogReport) -> None:
         """Record a report, which counts once the controller takes it over."""
-        self._reports.setdefault(report.tp, {})[report.broker] = report
+        waiting = self._reports.setdefault(report.tp, {})
+        if self._named.get(report.tp) and report.broker in waiting:
+            self._named[report.tp] = -1
+        waiting[report.broker] = report
 
-    def taken_over(self, tp: TopicPartition, topic_id: str, brokers: Collection[Incarnation]) -> None:
-        """Record that a controller takes over a report about a partition, of one of the brokers that it knows."""
-        failed = self._failed.setdefault(tp, {})
-        reports = [report for report in self._reports.get(tp, {}).values() if report.topic_id == topic_id]
-        news = [report for report in reports if report.is_usable == (report.broker in failed)]
-        news = [report for report in news if report.broker in brokers]
-        if len(news) != 1:
-            self._doubted.setdefault(tp, {}).update(dict.fromkeys(brokers))
-        elif news[0].is_usable:
-            del failed[news[0].broker]
-        else:
-            failed[news[0].broker] = None
+    def taken_over(
+        self, tp: TopicPartition, topic_id: str, leader_epoch: int, brokers: Collection[Incarnation]
+    ) -> None:
+        """Record that a controller takes over a report about a partition, of one of the brokers that it knows.
+
+        That a broker has carried out an order of an earlier epoch than the current one does not count.
+        """
+        waiting = self._reports.setdefault(tp, {})
+        news = [each for each in waiting.values() if each.topic_id == topic_id and each.broker in brokers]
+        news = [each for each in news if self._counts(each, leader_epoch)]
+        if not news:
+            for broker in brokers:
+                self._doubt(tp, broker, {Standing.LOGLESS: None, Standing.STUCK: None, Standing.UNFIT: None})
+            return
+        if self._named.get(tp, 0) >= 0:
+            self._named[tp] = self._named.get(tp, 0) + 1
+        if self._named[tp] != len(news):
+            for each in news:
+                self._doubt(tp, each.broker, {each.failure or Standing.LIVE: None})
+            return
+        del self._named[tp]
+        for each in news:
+            del waiting[each.broker]
+            self._doubted.get(tp, {}).pop(each.broker, None)
+            self._failed.setdefault(tp, {}).pop(each.broker, None)
+            if each.failure is not None:
+                self._failed[tp][each.broker] = each.failure
+
+    def _counts(self, report: LogReport, leader_epoch: int) -> bool:
+        """Return whether a report may change what the controller knows: each failure does."""
+        if report.failure is not None or report.leader_epoch < leader_epoch:
+            return report.failure is not None
+        standings = {*self.standings(report.tp, report.broker)} - {Standing.LIVE}
+        # A replica that failed to lead has not recovered when it follows.
+        return bool(standings if report.leads else standings - {Standing.UNFIT})
+
+    def forgiven(self, tp: TopicPartition, count: int, brokers: Collection[Incarnation]) -> None:
+        """Record that so many replicas of a partition may lead again that failed to."""
+        unfit = [broker for broker in brokers if Standing.UNFIT in self.standings(tp, broker)]
+        for broker in unfit:
+            if len(unfit) == count:
+                self._failed.get(tp, {}).pop(broker, None)
+                self._doubted.get(tp, {}).pop(broker, None)
+            else:
+                self._doubt(tp, broker, {})
+
+    def _doubt(self, tp: TopicPartition, broker: Incarnation, others: dict[Standing, None]) -> None:
+        self._doubted.setdefault(tp, {})[broker] = {**self.standings(tp, broker), **others, Standing.LIVE: None}
 
     def left(self, tp: TopicPartition, broker_ids: Collection[int]) -> None:
         """Forget the replicas of a partition on brokers that it has left."""
         for known in (self._reports, self._failed, self._doubted):
-            of_partition = known.get(tp, {})
+            of_partition: dict[Incarnation, object] = known.get(tp, {})  # type: ignore[assignment]
             for broker in [broker for broker in of_partition if broker[0] in broker_ids]:
                 del of_partition[broker]
 
-    def has_failed(self, tp: TopicPartition, broker: Incarnation) -> bool:
-        """Return whether a replica's log cannot be used."""
-        return broker in self._failed.get(tp, ())
-
-    def is_doubted(self, tp: TopicPartition, broker: Incarnation) -> bool:
-        """Return whether a replica's log may or may not be usable."""
-        return broker in self._doubted.get(tp, ())
+    def standings(self, tp: TopicPartition, broker: Incarnation) -> dict[Standing, None]:
+        """Return the standings that a replica may have as far as failures go: LIVE if it has not failed."""
+        doubted = self._doubted.get(tp, {}).get(broker)
+        if doubted is not None:
+            return doubted
+        return {self._failed.get(tp, {}).get(broker, Standing.LIVE): None}

@@ -152,6 +152,17 @@ VERBS: Final[Mapping[str, Verb]] = {
         },
         map_of(node(controllers=False), PARTITIONS),
     ),
+    "fail_orders": _keys(
+        processes.FailOrders,
+        {
+            "partitions": Key(
+                map_of(node(controllers=False), PARTITIONS), "The partitions, by broker.", is_required=True
+            ),
+            "calls": Key(list_of(choice(processes.SERVICE_CALLS), or_one=True), "The methods; all by default."),
+            "times": Key(integer("a number of times"), "How often each raises; by default until obey_orders."),
+        },
+        map_of(node(controllers=False), PARTITIONS),
+    ),
     "hesitate": _keys(
         processes.Hesitate,
         {

@@ -22,6 +22,7 @@ from broker.registration import Registration
 from tests.broker.cluster import LOOPBACK, new_host, state_of
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
+    NOT_FAILURES,
     BrokerEndpoint,
     DescribeLogDirsRequest,
     LeaderAndIsrPartition,
@@ -55,7 +56,7 @@ class RecordingService:
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
         if state.partition == self.crashes_on:
-            raise ZeroDivisionError
+            raise ZeroDivisionError("no room")
         await self._note(f"lead {state.leader_epoch}.{state.partition_epoch}{' new' if is_new else ''}")
 
     async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
@@ -285,7 +286,18 @@ async def test_a_service_that_fails_on_one_partition_still_gets_the_others(tmp_p
         partitions = tuple(LeaderAndIsrPartition(replace(STATE, partition=p), is_new=False) for p in (0, 1))
         response = await it.connection.call(LeaderAndIsrRequest(100, 3, it.broker.broker_epoch, partitions))
         assert [item.error for item in response.partitions] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+        assert [item.message for item in response.partitions] == ["ZeroDivisionError: no room", ""]
         assert it.service.calls == ["lead 5.7"]
+
+
+@pytest.mark.parametrize("error", sorted(NOT_FAILURES - {ErrorCode.NONE}))
+async def test_an_error_of_the_service_is_never_taken_for_that_of_a_stale_order(
+    tmp_path: Path, error: ErrorCode
+) -> None:
+    async with running_broker(tmp_path) as it:
+        it.service.failure = error
+        assert await it.order(STATE) is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert await it.stop(stopping(delete=False)) is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 async def test_nothing_is_obeyed_before_the_broker_is_registered(tmp_path: Path) -> None:

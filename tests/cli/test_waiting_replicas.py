@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from klamm.cli.waiting_replicas import tell_waiting
-from transport.messages import BrokerEndpoint, MetadataResponse, WaitingReplica
+from klamm.cli.waiting_replicas import failed_replicas, tell_waiting
+from transport.messages import BrokerEndpoint, FailedReplica, MetadataResponse, PartitionState, WaitingReplica
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 
 def test_each_broker_that_has_to_delete_first_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,3 +19,20 @@ def test_each_broker_that_has_to_delete_first_is_named(capsys: pytest.CaptureFix
     ]
     tell_waiting(MetadataResponse(None, 1, brokers, ()))
     assert capsys.readouterr().err == ""
+
+
+def test_each_replica_that_failed_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    tp = TopicPartition("orders", 0)
+    state = PartitionState.of(tp, "id", ReplicaAssignment((1, 2)), LeaderAndIsr(2, 1, (1, 2), 1, 1))
+    failed = (
+        FailedReplica("orders", 0, 1, "lead", "RuntimeError: no", 2),
+        FailedReplica("orders", 0, 2, "follow", "KAFKA_STORAGE_ERROR", 1),
+        FailedReplica("others", 0, 1, "lead", "of a topic that is not shown", 1),
+    )
+    found = MetadataResponse(None, 1, (), (state,), failed=failed)
+    tell_waiting(found)
+    assert capsys.readouterr().err.splitlines() == [
+        "orders-0: broker 1 failed to lead 2 times: RuntimeError: no",
+        "orders-0: broker 2 failed to follow once: KAFKA_STORAGE_ERROR",
+    ]
+    assert [one["broker_id"] for one in failed_replicas(found, tp)] == [1, 2]

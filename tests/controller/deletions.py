@@ -84,6 +84,6 @@ async def znodes(bench: Bench, name: str = "orders") -> list[str]:
 def leaves_no_trace(bench: Bench, name: str = "orders") -> bool:
     """Return whether the context knows nothing of a topic."""
     context = bench.context
-    replicas = [tp for tp, _ in (*context.replica_phases, *context.on_offline_dirs)]
+    replicas = [tp for tp, _ in (*context.replica_phases, *context.failures)]
     tps = [*context.leadership, *context.partition_phases, *context.reassigning, *replicas]
     return name not in {*context.topics, *context.deletions, *(tp.topic for tp in tps)}

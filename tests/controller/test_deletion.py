@@ -15,7 +15,6 @@ from controller.events import (
 )
 from controller.handlers import deletion
 from controller.handlers.deletion import RETRY_SECONDS
-from controller.model.facts import LogDirOffline
 from controller.model.state_machines import PartitionPhase
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
@@ -35,6 +34,7 @@ from tests.controller.deletions import (
     told_to_delete,
     znodes,
 )
+from tests.controller.failures import log_lost
 from tests.controller.meddler import Meddler
 from transport.errors import ErrorCode
 from transport.messages import LeaderAndIsrPartition, LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionError
@@ -171,13 +171,13 @@ async def test_a_log_that_can_be_used_again_changes_nothing(bench: Bench) -> Non
     await bench.start((1, 2))
     broker = bench.context.brokers[2]
     event = LeaderAndIsrResponseReceived(2, broker.epoch, bench.context.epoch)
-    bench.context.apply(LogDirOffline((TP, 2)))
+    bench.context.apply(log_lost(TP, 2))
     await mark(bench, "orders")
     led = LeaderAndIsrRequest(
         1001, 1, broker.epoch, (LeaderAndIsrPartition(bench.seen.latest_metadata(TP), is_new=False),)
     )
     for error in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE):
-        event.outcomes.gather(led, LeaderAndIsrResponse((PartitionError(*TP, error),)))
+        event.outcomes.gather(2, led, LeaderAndIsrResponse((PartitionError(*TP, error),)))
         await bench.handle(event)
         assert phases(bench) == {1: STARTED, 2: STARTED}
 

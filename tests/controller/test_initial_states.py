@@ -9,11 +9,11 @@ from controller.model.context import ControllerContext
 from controller.model.facts import (
     BrokerRegistered,
     BrokerShuttingDown,
-    LogDirOffline,
     PartitionsFound,
     TopicWritten,
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from tests.controller.failures import log_lost
 from transport.messages import BrokerEndpoint
 from transport.metadata import NO_LEADER, BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store.formats import TopicZnode
@@ -35,7 +35,7 @@ def context_with(
     for id_ in stopping:
         context.apply(BrokerShuttingDown(id_))
     for number, id_ in broken:
-        context.apply(LogDirOffline((TopicPartition("orders", number), id_)))
+        context.apply(log_lost(TopicPartition("orders", number), id_))
     return context
 
 

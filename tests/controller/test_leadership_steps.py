@@ -26,6 +26,7 @@ from controller.model.rounds import (
 )
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT
+from tests.controller.failures import log_lost
 from tests.controller.single_steps import creation_step, election_steps, leave_step
 from tests.kit.told import singly
 from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
@@ -74,7 +75,7 @@ def _lead(draw: st.DrawFn, context: ControllerContext, tp: TopicPartition) -> No
             context.apply(facts.ReplicasMoved.on(broker_id, [tp], ReplicaPhase.NEW))
             context.apply(facts.ReplicasMoved.on(broker_id, [tp], ReplicaPhase.ONLINE))
         if not draw(st.integers(0, 5)):
-            context.apply(facts.LogDirOffline((tp, broker_id)))
+            context.apply(log_lost(tp, broker_id))
         if not draw(st.integers(0, 9)):
             context.recalled[tp, broker_id] = None
 
@@ -222,7 +223,7 @@ def test_a_partition_with_an_odd_replica_is_decided_on_its_own(*, is_offline: bo
     for tp in tps:
         context.apply(facts.LeadershipsWritten([tp], [LeaderAndIsr(1, 0, (1, 2, 3) if is_offline else (1,), 0, 6)]))
     if is_offline:
-        context.apply(facts.LogDirOffline((tps[1], 2)))
+        context.apply(log_lost(tps[1], 2))
     else:
         context.recalled[tps[1], 2] = None
     steps = decided(leadership.elect(context, tps, elections.offline, unclean={"a"}))

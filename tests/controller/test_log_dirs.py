@@ -14,6 +14,7 @@ from controller.events import (
     ReplicasDeleted,
     ReplicasNotDeleted,
 )
+from controller.gathered import Outcome, ReplicaOrder
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
@@ -134,7 +135,7 @@ async def test_a_broker_that_bounces_may_try_again(bench: Bench) -> None:
     await bench.alter_isr(TP, 1, 2)
     await answers(bench, 2, FAILED)
     await bench.fail_over()
-    assert bench.context.on_offline_dirs == {}
+    assert dict(bench.context.failures) == {}
     assert bench.context.replica_phases[TP, 2] is ReplicaPhase.ONLINE
 
 
@@ -197,7 +198,7 @@ async def test_other_errors_say_nothing_of_the_log(bench: Bench, error: ErrorCod
     await answers(bench, 2, FAILED)
     bench.seen.clear()
     await answers(bench, 2, error)
-    assert (TP, 2) in bench.context.on_offline_dirs
+    assert (TP, 2) in bench.context.failures
     assert bench.seen.rounds == []
 
 
@@ -225,15 +226,15 @@ async def test_what_was_answered_to_or_by_somebody_else_changes_nothing(bench: B
     state = await bench.read_state(TP)
     await bench.handle(told[0])
     assert await bench.read_state(TP) == state
-    assert bench.context.on_offline_dirs == {}
+    assert dict(bench.context.failures) == {}
 
 
 async def test_a_replica_that_is_moved_away_is_forgotten(bench: Bench) -> None:
     await bench.start((1, 2))
     await answers(bench, 1, FAILED)
-    assert list(bench.context.on_offline_dirs) == [(TP, 1)]
+    assert list(bench.context.failures) == [(TP, 1)]
     await bench.move(TP, (2,))
-    assert bench.context.on_offline_dirs == {}
+    assert dict(bench.context.failures) == {}
 
 
 # --- what becomes of the answers --------------------------------------------------------------------------------
@@ -251,7 +252,10 @@ async def test_answers_are_gathered_until_the_controller_looks(bench: Bench) -> 
     responses.take(1, first, answer(first, ErrorCode.NONE))
     assert {event.key for event in told} == {LeaderAndIsrResponseReceived(1, both.broker_epoch, 1)}
     assert isinstance(told[-1], LeaderAndIsrResponseReceived)
-    assert told[-1].outcomes.take() == {("id-of-orders", SECOND): False, ("id-of-orders", TP): True}
+    assert told[-1].outcomes.take() == {
+        ("id-of-orders", SECOND): Outcome(ReplicaOrder.LEAD, 0, FAILED),
+        ("id-of-orders", TP): Outcome(ReplicaOrder.LEAD, 0),
+    }
     assert told[-1].outcomes.take() == {}
     told.clear()
     responses.take(1, first, answer(first, ErrorCode.FENCED_LEADER_EPOCH))

@@ -67,7 +67,7 @@ class Channels(History):
 
     def doubt(self) -> None:
         """Let a broker report that it cannot use its log."""
-        self.safety.announcements.stepped(ControllerStep(101, "x", "log dirs", Moment.DECIDED, (TP,)))
+        self.safety.announcements.stepped(ControllerStep(101, "x", "failures", Moment.DECIDED, (TP,)))
 
     def _next(self, broker_id: int) -> tuple[int, int]:
         self._number += 1

@@ -29,6 +29,7 @@ from transport.store.protocol import Create, Delete, Op, Set, Stat, Znode
 from transport.store.tree import Tree
 
 LIVE, LEAVING, LOGLESS, DEAD = Standing.LIVE, Standing.LEAVING, Standing.LOGLESS, Standing.DEAD
+STUCK, UNFIT = Standing.STUCK, Standing.UNFIT
 TP: Final = TopicPartition("orders", 0)
 
 
@@ -116,25 +117,67 @@ def test_a_broker_that_comes_back_does_not_leave() -> None:
     assert standings(knowledge) == [LIVE]
 
 
-def report(broker: Incarnation, *, is_usable: bool, topic_id: str = "id") -> LogReport:
-    return LogReport(1, broker, TP, topic_id, is_usable)
+def report(
+    broker: Incarnation, failure: Standing | None, *, leads: bool = False, epoch: int = 0, topic_id: str = "id"
+) -> LogReport:
+    return LogReport(1, broker, TP, topic_id, leads, epoch, failure)
 
 
-def test_a_report_about_a_log_counts_once_it_is_taken_over() -> None:
+def take_over(knowledge: Knowledge, *, epoch: int = 0) -> None:
+    knowledge.took_over_reports({TP: ("id", epoch)})
+
+
+def test_a_report_counts_once_it_is_taken_over() -> None:
     knowledge = known(b1=1)
-    knowledge.logs.reported(report((1, 1), is_usable=False))
+    knowledge.logs.reported(report((1, 1), LOGLESS))
     assert standings(knowledge) == [LIVE]
-    knowledge.took_over_reports({TP: "id"})
+    take_over(knowledge)
     assert standings(knowledge) == [LOGLESS]
-    knowledge.logs.reported(report((1, 1), is_usable=True))
-    knowledge.took_over_reports({TP: "id"})
+    knowledge.logs.reported(report((1, 1), None))
+    take_over(knowledge)
     assert standings(knowledge) == [LIVE]
+
+
+def test_a_replica_that_failed_to_lead_recovers_when_it_leads_or_is_forgiven() -> None:
+    knowledge = known(b1=1, b2=2)
+    for broker, forgive in (((1, 1), False), ((2, 2), True)):
+        knowledge.logs.reported(report(broker, UNFIT, leads=True))
+        take_over(knowledge)
+        assert standings(knowledge, broker[0]) == [UNFIT]
+        knowledge.logs.reported(report(broker, None))
+        if forgive:
+            knowledge.forgave([TP])
+        else:
+            knowledge.logs.reported(report(broker, None, leads=True))
+            take_over(knowledge)
+        assert standings(knowledge, broker[0]) == [LIVE]
+
+
+def test_one_of_two_replicas_that_failed_to_lead_is_forgiven() -> None:
+    knowledge = known(b1=1, b2=2)
+    for broker in ((1, 1), (2, 2)):
+        knowledge.logs.reported(report(broker, UNFIT, leads=True))
+        take_over(knowledge)
+    knowledge.forgave([TP])
+    assert (standings(knowledge), standings(knowledge, 2)) == ([UNFIT, LIVE], [UNFIT, LIVE])
+    knowledge.forgave([TP, TP])
+    assert (standings(knowledge), standings(knowledge, 2)) == ([LIVE], [LIVE])
+
+
+def test_an_order_of_an_earlier_epoch_ends_no_failure() -> None:
+    knowledge = known(b1=1)
+    knowledge.logs.reported(report((1, 1), STUCK))
+    take_over(knowledge)
+    knowledge.logs.reported(report((1, 1), None, epoch=1))
+    take_over(knowledge, epoch=2)
+    assert LIVE in standings(knowledge)
+    assert STUCK in standings(knowledge)
 
 
 def test_a_failed_log_is_that_of_one_incarnation_as_long_as_it_has_the_replica() -> None:
     knowledge = known(b1=1)
-    knowledge.logs.reported(report((1, 1), is_usable=False))
-    knowledge.took_over_reports({TP: "id"})
+    knowledge.logs.reported(report((1, 1), LOGLESS))
+    take_over(knowledge)
     knowledge.logs.left(TP, [2])
     assert standings(knowledge) == [LOGLESS]
     knowledge.logs.left(TP, [1])
@@ -143,39 +186,76 @@ def test_a_failed_log_is_that_of_one_incarnation_as_long_as_it_has_the_replica()
 
 def test_a_broker_that_comes_back_can_use_its_logs() -> None:
     knowledge = known(b1=1)
-    knowledge.logs.reported(report((1, 1), is_usable=False))
-    knowledge.took_over_reports({TP: "id"})
+    knowledge.logs.reported(report((1, 1), LOGLESS))
+    take_over(knowledge)
     read(knowledge, b1=6)
     knowledge.began_event()
     assert standings(knowledge) == [LIVE]
 
 
+def test_two_reports_leave_doubts_until_both_are_taken_over() -> None:
+    knowledge = known(b1=1, b2=2)
+    knowledge.logs.reported(report((1, 1), LOGLESS))
+    knowledge.logs.reported(report((2, 2), STUCK))
+    take_over(knowledge)
+    assert (standings(knowledge), standings(knowledge, 2)) == ([LOGLESS, LIVE], [LIVE, STUCK])
+    take_over(knowledge)
+    assert (standings(knowledge), standings(knowledge, 2)) == ([LOGLESS], [STUCK])
+
+
+def test_a_report_that_replaces_another_in_doubt_leaves_doubts() -> None:
+    knowledge = known(b1=1, b2=2)
+    knowledge.logs.reported(report((1, 1), LOGLESS))
+    knowledge.logs.reported(report((2, 2), STUCK))
+    take_over(knowledge)
+    knowledge.logs.reported(report((1, 1), LOGLESS))
+    take_over(knowledge)
+    assert (LIVE in standings(knowledge), LIVE in standings(knowledge, 2)) == (True, True)
+
+
 @pytest.mark.parametrize(
     "reports",
     [
-        (report((1, 1), is_usable=False), report((2, 2), is_usable=False)),
-        (report((1, 1), is_usable=True),),
-        (report((1, 1), is_usable=False, topic_id="of another topic"),),
+        (report((1, 1), None),),
+        (report((1, 1), LOGLESS, topic_id="of another topic"),),
         (),
     ],
 )
-def test_reports_that_do_not_tell_whose_log_is_meant_leave_doubts(reports: tuple[LogReport, ...]) -> None:
+def test_reports_that_do_not_tell_what_is_meant_leave_doubts(reports: tuple[LogReport, ...]) -> None:
     knowledge = known(b1=1, b2=2)
     for each in reports:
         knowledge.logs.reported(each)
-    knowledge.took_over_reports({TP: "id"})
-    assert (standings(knowledge), standings(knowledge, 2)) == ([LOGLESS, LIVE], [LOGLESS, LIVE])
+    take_over(knowledge)
+    assert {*standings(knowledge)} == {*standings(knowledge, 2)} == {LOGLESS, STUCK, UNFIT, LIVE}
 
 
-def test_only_answers_to_leader_and_isr_are_reports() -> None:
+@pytest.mark.parametrize(
+    ("leader", "error", "failure"),
+    [
+        (1, ErrorCode.KAFKA_STORAGE_ERROR, LOGLESS),
+        (1, ErrorCode.UNKNOWN_SERVER_ERROR, UNFIT),
+        (2, ErrorCode.UNKNOWN_SERVER_ERROR, STUCK),
+        (2, ErrorCode.NONE, None),
+    ],
+)
+def test_only_answers_to_leader_and_isr_are_reports(leader: int, error: ErrorCode, failure: Standing | None) -> None:
     orders = OrdersInFlight()
-    state = PartitionState.of(TP, "id", ReplicaAssignment((1,)), LeaderAndIsr(1, 0, (1,), 0, 1))
+    state = PartitionState.of(TP, "id", ReplicaAssignment((1, 2)), LeaderAndIsr(leader, 4, (1, 2), 0, 1))
     request = LeaderAndIsrRequest(101, 7, 3, (LeaderAndIsrPartition(state, is_new=False),))
     orders.ordered(5, 9, 1, request)
     assert (orders.request(5, 9), orders.request(5, 8), orders.request(4, 9)) == (request, None, None)
-    answer = LeaderAndIsrResponse((PartitionError(*TP, ErrorCode.KAFKA_STORAGE_ERROR),))
-    assert list(orders.answered(5, 9, answer)) == [LogReport(7, (1, 3), TP, "id", is_usable=False)]
+    answer = LeaderAndIsrResponse((PartitionError(*TP, error),))
+    assert list(orders.answered(5, 9, answer)) == [LogReport(7, (1, 3), TP, "id", leader == 1, 4, failure)]
     assert orders.request(5, 9) is None
+
+
+def test_a_stale_order_and_what_fails_on_a_kafka_broker_are_no_reports() -> None:
+    state = PartitionState.of(TP, "id", ReplicaAssignment((1, 2)), LeaderAndIsr(1, 4, (1, 2), 0, 1))
+    request = LeaderAndIsrRequest(101, 7, 3, (LeaderAndIsrPartition(state, is_new=False),))
+    for are_kafkas, error in ((False, ErrorCode.FENCED_LEADER_EPOCH), (True, ErrorCode.UNKNOWN_SERVER_ERROR)):
+        orders = OrdersInFlight(are_kafkas)
+        orders.ordered(5, 9, 1, request)
+        assert list(orders.answered(5, 9, LeaderAndIsrResponse((PartitionError(*TP, error),)))) == []
 
 
 # --- requests ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from simulator import liveness, scheduling
 from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.memory import Memory
 from simulator.settings import Settings
+from tests.controller.failures import log_lost
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.metadata import ReplicaAssignment, Stray, TopicPartition
 from transport.store.formats import TopicZnode
@@ -101,7 +102,7 @@ def takes_a_replica_to_be_offline(context: ControllerContext) -> None:
         (lambda c: c.strays.update({STRAY: 0}), "the controller remembers strays of ['orders']"),
         (lambda c: c.failed_strays.update({STRAY: None}), "the controller remembers strays of ['orders']"),
         (lambda c: c.recalled.update({(TP, 1): None}), "remembers recalled replicas of ['orders']"),
-        (lambda c: c.on_offline_dirs.update({(TP, 1): None}), "replicas on offline directories of ['orders']"),
+        (lambda c: c.apply(log_lost(TP, 1)), "failed replicas of ['orders']"),
         (lambda c: c.closed_topics.update(orders=None), "the controller remembers closed topics of ['orders']"),
         (lambda c: c.min_isrs.update(gone=2), "the controller remembers the settings of ['gone']"),
         (lambda c: c.min_isrs.update(orders=1), "takes min.insync.replicas of topic orders to be 1, not 2"),

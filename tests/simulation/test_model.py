@@ -15,6 +15,7 @@ from transport.messages import ElectionType
 from transport.metadata import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 
 LIVE, LEAVING, LOGLESS = Standing.LIVE, Standing.LEAVING, Standing.LOGLESS
+STUCK, UNFIT = Standing.STUCK, Standing.UNFIT
 PLAIN: Final = ReplicaAssignment((1, 2, 3))
 MOVING: Final = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
 PREFERRED: Final = Asked(elections=frozenset({ElectionType.PREFERRED}))
@@ -62,6 +63,9 @@ def test_a_new_partition_without_a_live_replica_gets_no_leader() -> None:
         (led(-1, 3, 2), view(1, 3), (3, (3,))),
         (led(1, 1, 2, 3), view(3, b2=LEAVING), (3, (3,))),
         (led(1, 1, 2, 3), view(3, b1=LOGLESS, b2=LOGLESS), (3, (3,))),
+        (led(1, 1, 2, 3), view(3, b1=UNFIT, b2=STUCK), (3, (1, 3))),
+        (led(4, 1, 2, 3), view(b1=STUCK, b2=UNFIT), (2, (2,))),
+        (led(4, 1, 2), view(b1=STUCK), (1, (1,))),
     ],
 )
 def test_the_first_live_member_of_the_isr_replaces_a_leader(
@@ -290,6 +294,10 @@ def test_a_cancel_that_would_leave_too_few_members_is_a_move_back() -> None:
         (led(-1, 1), view(2, 3), None),
         (led(1, 1, 2), view(2, b1=LEAVING), None),
         (led(1, 1, 2), view(2, b1=LOGLESS), "broker 2 should lead it"),
+        (led(1, 1, 2), view(2, b1=UNFIT), "broker 2 should lead it"),
+        (led(2, 1, 2), view(2, b1=STUCK), "brokers [1] should have left its ISR"),
+        (led(2, 1, 2), view(2, b1=UNFIT), None),
+        (led(1, 1, 2), view(b1=UNFIT, b2=UNFIT), None),
         (led(2, 1, 2), view(2, b1=LOGLESS), "brokers [1] should have left its ISR"),
     ],
 )

@@ -94,10 +94,14 @@ def test_an_order_about_one_partition_is_refused_alone() -> None:
         RefuseOrders({2: ("orders-0",)}).on(cluster)
         await Elect(ElectionType.PREFERRED, (), {"orders-0": (2, 3, 1), "other-0": (2, 3, 1)}).on(cluster)
         await cluster.produce("other-0", [b"taken"])
-        assert not await is_led(cluster, 2)
+        other = cluster.partition("other-0")
+        assert other is not None
+        assert (other.leader, other.leader_epoch) == (2, 1)
+        # The replica failed, so another one leads.
+        assert await is_led(cluster, 3)
         ObeyOrders(2).on(cluster)
         await trio.sleep(5)
-        assert await is_led(cluster, leader(cluster))
+        assert await is_led(cluster, 3)
 
     tell(story)
 
@@ -131,7 +135,9 @@ def test_a_controller_refuses_an_administrator() -> None:
 @pytest.mark.parametrize(
     ("api", "error", "starts"),
     [
-        ("LeaderAndIsr", UNKNOWN, 2),
+        ("LeaderAndIsr", ErrorCode.INVALID_REQUEST, 2),
+        ("LeaderAndIsr", ErrorCode.STALE_BROKER_EPOCH, 2),
+        ("LeaderAndIsr", UNKNOWN, 1),
         ("UpdateMetadata", ErrorCode.INVALID_REQUEST, 2),
         ("UpdateMetadata", UNKNOWN, 1),
         ("UpdateMetadata", None, 1),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from transport.messages.admin import (
     AlterPartitionReassignmentsRequest as AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse as AlterPartitionReassignmentsResponse,
+    FailedReplica as FailedReplica,
     ListPartitionReassignmentsRequest as ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse as ListPartitionReassignmentsResponse,
     MetadataRequest as MetadataRequest,
@@ -53,6 +54,7 @@ from transport.messages.configs import (
     ResourceError as ResourceError,
 )
 from transport.messages.control import (
+    NOT_FAILURES as NOT_FAILURES,
     AlterPartitionItem as AlterPartitionItem,
     AlterPartitionRequest as AlterPartitionRequest,
     AlterPartitionResponse as AlterPartitionResponse,

@@ -25,12 +25,27 @@ class WaitingReplica(OfPartition, Message, frozen=True):
     broker_id: int
 
 
+class FailedReplica(OfPartition, Message, frozen=True):
+    """A replica whose live broker failed to carry out an order, so that others have to lead while they can.
+
+    `order` is "lead", "follow" or "stop", `reason` the broker's error, and `failures` the number of those in a row.
+    """
+
+    topic: str
+    partition: int
+    broker_id: int
+    order: str
+    reason: str
+    failures: int
+
+
 class MetadataResponse(Message, frozen=True):
     """The cluster as the answering node knows it. `controller` is None if the node knows none.
 
     `refused`, since version 1, lists the requested topics that the caller may not describe, each with the reason.
     `are_kafkas`, since version 2, says that the brokers are Apache Kafka's, and speak its protocol.
     `waiting`, since version 3, lists the replicas that are offline because they wait for a deletion.
+    `failed`, since version 4, lists the replicas whose brokers failed to carry out an order.
     """
 
     controller: BrokerEndpoint | None
@@ -40,6 +55,7 @@ class MetadataResponse(Message, frozen=True):
     refused: tuple[TopicError, ...] = ()
     are_kafkas: bool = False
     waiting: tuple[WaitingReplica, ...] = ()
+    failed: tuple[FailedReplica, ...] = ()
 
 
 class MetadataRequest(Request[MetadataResponse], frozen=True):

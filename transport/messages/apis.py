@@ -103,7 +103,7 @@ class Api:
 APIS: Final[tuple[Api, ...]] = (
     Api(0, "Produce", ProduceRequest, ProduceResponse),
     Api(1, "Fetch", FetchRequest, FetchResponse, max_version=1),
-    Api(3, "Metadata", MetadataRequest, MetadataResponse, max_version=3),
+    Api(3, "Metadata", MetadataRequest, MetadataResponse, max_version=4),
     Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse, max_version=1),
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse, max_version=1),
     Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse, max_version=2),

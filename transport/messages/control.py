@@ -21,6 +21,23 @@ UNNUMBERED: Final = -1
 """The number of a request in a version without numbers."""
 
 
+NOT_FAILURES: Final = frozenset(
+    (
+        ErrorCode.NONE,
+        ErrorCode.STALE_CONTROLLER_EPOCH,
+        ErrorCode.STALE_BROKER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+)
+"""Outcomes of an order for a partition that do not make its replica a failed one.
+
+The order was carried out, or it is stale, or it is about another topic of that name.
+"""
+
+
 class _Numbered:
     """A request whose `number` does not count for equality."""
 

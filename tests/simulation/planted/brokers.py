@@ -71,8 +71,8 @@ def a_mended_directory_brings_no_leader(patch: pytest.MonkeyPatch) -> None:
     """Do not elect where a replica's log can be used again."""
     edit(
         patch,
-        "controller.handlers.log_dirs:_use_again",
-        ("        yield from leadership.bring_online(context)\n", ""),
+        "controller.handlers.failed_replicas:_go_on",
+        ("    yield from leadership.bring_online(context)\n", ""),
     )
 
 

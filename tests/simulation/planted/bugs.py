@@ -17,6 +17,7 @@ from tests.simulation.planted import (
     closed,
     damage,
     elections,
+    failures,
     isrs,
     kafkas,
     moves,
@@ -30,6 +31,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 KAFKAS: Final = "Kafka's brokers"
 ROLLOUTS: Final = "rollouts"
+FAILURES: Final = "failing services"
 
 AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "classics": classics.BUGS,
@@ -37,6 +39,7 @@ AREAS: Final[Mapping[str, tuple[Plant, ...]]] = {
     "moves": moves.BUGS,
     "topics": topics.BUGS,
     "brokers": brokers.BUGS,
+    FAILURES: failures.BUGS,
     "ISRs": isrs.BUGS,
     "channels": channels.BUGS,
     "node": node.BUGS,
@@ -55,7 +58,7 @@ AREA_OF: Final[Mapping[str, str]] = {plant.__name__: area for area, plants in AR
 def draws_of(name: str) -> tuple[bool, tuple[str, ...]]:
     """Return which runs have to find a bug: with Kafka's brokers or not, and what all of them have."""
     area = AREA_OF[name]
-    return area == KAFKAS, (ROLLOUTS,) if area == ROLLOUTS else ()
+    return area == KAFKAS, (area,) if area in (ROLLOUTS, FAILURES) else ()
 
 
 def plan_of(name: str) -> Callable[[int], RunPlan]:

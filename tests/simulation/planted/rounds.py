@@ -38,7 +38,7 @@ def a_bulk_election_ignores_an_offline_directory(patch: pytest.MonkeyPatch) -> N
     edit(
         patch,
         "controller.model.choosing:singular",
-        ("chain(context.on_offline_dirs, context.waiting", "chain(context.waiting"),
+        ("chain(context.failures, context.waiting", "chain(context.waiting"),
     )
 
 

@@ -1,0 +1,126 @@
+"""Replicas of live brokers that failed to carry out an order, and when each may be tried again.
+
+A failure lasts until the broker carries out the order, starts again, or no longer holds the replica: the table holds at
+most one entry for each assigned replica. A new controller begins with an empty table, and orders every replica again.
+
+1. A replica that failed to lead follows and stays in the ISR. It may lead again after 10 s, 20 s, 40 s, then 60 s.
+2. A replica that failed to follow leaves the ISR, unless it is the last member. Its order is repeated after 2 s, 4 s,
+   8 s and so on, at least every 60 s. This also holds for a log that cannot be used (KAFKA_STORAGE_ERROR), whatever
+   the order.
+3. While every member of the ISR has failed, the leader stays, and its order is repeated after the same times as in 2.
+   When another member may lead again, it is elected: at most every 10 s, and 6 times a minute.
+4. A replica that may lead again keeps its number of failures until it leads, so that automatic preferred elections take
+   leadership back less and less often from a replica that fails each time.
+5. A stop that failed is repeated as in 2, as long as the replica must not follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from attrs import define, evolve, field, frozen
+
+from controller.gathered import ReplicaOrder
+from transport.errors import ErrorCode
+from transport.metadata import TopicPartition
+
+REPEAT_SECONDS: Final = 2.0
+"""The delay before an order is repeated for the first time."""
+
+LEAD_AGAIN_SECONDS: Final = 10.0
+"""The delay before a replica that failed to lead may lead again for the first time, and between such elections."""
+
+MAX_SECONDS: Final = 60.0
+"""The longest delay. Each failure doubles it."""
+
+MAX_ELECTIONS: Final = 6
+"""The most elections of a partition within `MAX_SECONDS` while all members of its ISR fail."""
+
+_MAX_DOUBLINGS: Final = 5
+
+
+@frozen
+class ReplicaFailure:
+    """The last failure of a replica: the order, the broker's error, and when it was answered or last repeated.
+
+    `at` is a time of trio's clock. `failures` counts those in a row.
+    """
+
+    order: ReplicaOrder
+    error: ErrorCode
+    reason: str
+    at: float
+    failures: int = 1
+    is_over: bool = False
+    """Whether the replica may lead again, though it has not led since."""
+
+    @property
+    def is_of_log(self) -> bool:
+        """Whether the broker cannot use the replica's log."""
+        return self.error is ErrorCode.KAFKA_STORAGE_ERROR
+
+    @property
+    def keeps_from_following(self) -> bool:
+        """Whether the replica neither leads nor follows."""
+        return self.is_of_log or self.order is ReplicaOrder.FOLLOW
+
+    @property
+    def keeps_from_leading(self) -> bool:
+        """Whether others have to lead while they can."""
+        return not self.is_over and self.order is not ReplicaOrder.STOP
+
+    def next_try(self, *, leads: bool) -> float:
+        """Return when the order is due again, or when the replica may lead again if it does not `lead` now."""
+        waits_to_lead = self.order is ReplicaOrder.LEAD and not self.is_of_log and not leads
+        first = LEAD_AGAIN_SECONDS if waits_to_lead else REPEAT_SECONDS
+        return self.at + min(MAX_SECONDS, first * (1 << min(self.failures - 1, _MAX_DOUBLINGS)))
+
+
+@define
+class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
+    """The last failure of each replica that has failed and not carried out an order since."""
+
+    _failures: dict[tuple[TopicPartition, int], ReplicaFailure] = field(factory=dict, init=False)
+    _elections: dict[TopicPartition, tuple[float, ...]] = field(factory=dict, init=False)
+    """The times of the last elections that failures have caused, of partitions with failures."""
+
+    def __getitem__(self, replica: tuple[TopicPartition, int]) -> ReplicaFailure:
+        return self._failures[replica]
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, int]]:
+        return iter(self._failures)
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+    def put(self, replica: tuple[TopicPartition, int], failure: ReplicaFailure) -> None:
+        """Record the last failure of a replica."""
+        self._failures[replica] = failure
+
+    def tried(self, replica: tuple[TopicPartition, int], at: float) -> None:
+        """Record that an order that failed is repeated."""
+        self._failures[replica] = evolve(self._failures[replica], at=at)
+
+    def forgive(self, replica: tuple[TopicPartition, int]) -> None:
+        """Record that a replica may lead again."""
+        self._failures[replica] = evolve(self._failures[replica], is_over=True)
+
+    def forget(self, replica: tuple[TopicPartition, int]) -> None:
+        """Forget a replica's failures, if there are any."""
+        if self._failures.pop(replica, None) is not None and not any(tp == replica[0] for tp, _ in self._failures):
+            self._elections.pop(replica[0], None)
+
+    def forget_broker(self, broker_id: int) -> None:
+        """Forget the failures of a broker's incarnation."""
+        for replica in [replica for replica in self._failures if replica[1] == broker_id]:
+            self.forget(replica)
+
+    def elected(self, tp: TopicPartition, at: float) -> None:
+        """Record an election that a failure has caused."""
+        self._elections[tp] = (*self._elections.get(tp, ()), at)[-MAX_ELECTIONS:]
+
+    def may_elect(self, tp: TopicPartition, now: float) -> bool:
+        """Return whether a replica that failed before may be elected: see 3 above."""
+        times = [time for time in self._elections.get(tp, ()) if time > now - MAX_SECONDS]
+        return not times or (len(times) < MAX_ELECTIONS and now - times[-1] >= LEAD_AGAIN_SECONDS)
