@@ -10,7 +10,7 @@ from tests.simulation.planted.edits import edit
 def the_dead_are_announced_after_the_elections(patch: pytest.MonkeyPatch) -> None:
     """Elect new leaders before brokers are told who is alive."""
     told = 'yield from apply("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])'
-    elected = "yield from leadership.replace_offline(context, tps, ids, only_cleanly=only_cleanly)"
+    elected = "yield from leadership.replace_offline(context, tps, gone, only_cleanly=only_cleanly)"
     edit(
         patch,
         "controller.handlers.brokers:brokers_failed",
@@ -24,7 +24,7 @@ def a_bounced_broker_has_not_failed(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.handlers.brokers:broker_change",
-        ("    yield from brokers_failed(context, [broker.id for broker in bounced], only_cleanly=True)\n", ""),
+        ("    yield from brokers_failed(context, ended, only_cleanly=True)\n", ""),
     )
 
 
@@ -54,7 +54,7 @@ def a_late_shutdown_hits_the_next_incarnation(patch: pytest.MonkeyPatch) -> None
     edit(
         patch,
         "controller.handlers.controlled_shutdown:_admit",
-        ("if broker_epoch < broker.epoch:", "if broker_epoch < 0:"),
+        ("if broker_epoch < epoch:", "if broker_epoch < 0:"),
     )
 
 

@@ -175,8 +175,8 @@ def a_standby_grants_controlled_shutdowns(patch: pytest.MonkeyPatch) -> None:
         patch,
         "controller.node.kafka_node:KafkaNode._controlled_shutdown",
         (
-            "broker = None if context is None",
-            "if context is None: return kafka.ControlledShutdownResponse()\n        broker = None if context is None",
+            "epoch = None if context is None",
+            "if context is None: return kafka.ControlledShutdownResponse()\n        epoch = None if context is None",
         ),
     )
 
