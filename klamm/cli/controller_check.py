@@ -29,14 +29,14 @@ _WELL: Final = "well: nothing speaks against this controller"
 @setting_options("controller", port="any free port")
 @output_option
 def check_controller(config: Path | None, output: str, **flags: object) -> None:
-    """Check the settings of a controller against Apache Kafka's brokers, without standing for election.
+    """Check whether a controller fits the brokers of Apache Kafka.
 
-    Takes the options of `klamm controller run --kafka`. Compares the listeners with those in the brokers' own
-    settings, connects to each broker with the controller's credentials, and looks whether the id is free, the znodes
-    can be written, and the releases are supported. It changes nothing.
+    It takes the options of `klamm controller run --kafka`, does not stand for election, and changes nothing. It
+    compares the listeners with those in the brokers' own settings, connects to each broker with the controller's
+    credentials, and checks whether the id is free, the znodes can be written, and the releases are supported.
 
     The exit code is 0 if all is well, 3 if there is something to look at, 4 if there is a danger, 1 if something could
-    not be told, and 2 for wrong options.
+    not be read, and 2 for wrong options.
     """
     settings = ControllerConfig(**given("controller", config, flags))
     if not settings.kafka:

@@ -54,6 +54,7 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
         "leader_epoch": 4,
         "controller_epoch": 1,
         "partition_state": "OnlinePartition",
+        "failed_replicas": [],
     }
     assert await klamm("consume", "orders") == "first\nsecond\n"
     assert await klamm("reassignment", "list") == "no reassignment is in progress\n"

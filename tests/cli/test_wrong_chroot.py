@@ -24,6 +24,7 @@ SERVICES = {("controller", "run"), ("broker", "run")}
 
 ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("state", "dump"): (),
+    ("controller", "check"): ("--id", "7", "--kafka"),
     ("controller", "release"): (),
     ("controller", "take-over"): (),
     ("cluster", "describe"): (),
@@ -87,7 +88,7 @@ def test_there_is_no_cluster_below_a_wrong_chroot(
             json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
         )
     (tmp_path / "begun.json.rollout.jsonl").write_text("")
-    patience = () if command == ("state", "dump") else ("--timeout", "1")
+    patience = () if command in (("state", "dump"), ("controller", "check")) else ("--timeout", "1")
     where = ("--zookeeper", f"{zookeeper}/kafak")
     done = CliRunner().invoke(main, [*command, *ARGUMENTS[command], *where, *patience])
     assert (done.exit_code, done.stdout) == (1, "")
