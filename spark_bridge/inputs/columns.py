@@ -136,8 +136,10 @@ _OF_PARTITIONS = (
     Column("leader", pa.int64(), frozenset({int, _NONE}), "a broker id, or -1 for none"),
 )
 
-_OF_THE_DUMP = frozenset({"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state"})
-"""The other columns of partitions that `klamm state dump` writes."""
+_OF_THE_DUMP = frozenset(
+    {"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state", "failed_replicas"}
+)
+"""The other columns of partitions that `klamm state dump` and `klamm topic describe` write."""
 
 _OF_KAFKA = frozenset({"log_dirs", "version"})
 """The other columns of Kafka's reassignment JSON, and of a partition's state in ZooKeeper."""
