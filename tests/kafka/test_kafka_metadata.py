@@ -28,7 +28,7 @@ from transport.metadata import ReplicaAssignment
 from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
-from transport.store.protocol import ANY_VERSION, Create, Set, ensure_paths
+from transport.store.protocol import ANY_VERSION, Create, Delete, Set
 from transport.wire import Caller
 from transport.wire.errors import ConnectionBroken
 
@@ -100,9 +100,10 @@ async def test_clients_see_the_addresses_of_their_listener(controllers: Controll
 async def test_the_id_of_the_cluster_is_told_once_there_is_one(controllers: Controllers, store: MemoryStore) -> None:
     async with governed(controllers, store) as (service, _), asking(service) as client:
         about = kafka.DescribeClusterRequest()
+        # A controller takes no office without the id, and keeps its office if the id goes.
+        await store.multi([Delete(paths.CLUSTER_ID)])
         assert (await metadata(client)).cluster_id is None
         assert (await client.send(about, kafka.DescribeClusterResponse, 1)).cluster_id == ""
-        await ensure_paths(store, ["/cluster"])
         await store.multi([Create(paths.CLUSTER_ID, b"no JSON")])
         with capture_logs() as logs:
             assert (await metadata(client)).cluster_id is None
@@ -110,6 +111,7 @@ async def test_the_id_of_the_cluster_is_told_once_there_is_one(controllers: Cont
         await store.multi([Set(paths.CLUSTER_ID, b'{"version":"1","id":"abc"}', ANY_VERSION)])
         assert (await metadata(client)).cluster_id == "abc"
         assert (await client.send(about, kafka.DescribeClusterResponse, 1)).cluster_id == "abc"
+        assert service.is_active
 
 
 async def test_what_a_client_may_not_describe_is_hidden(controllers: Controllers, store: MemoryStore) -> None:
