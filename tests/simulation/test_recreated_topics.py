@@ -111,7 +111,12 @@ async def test_its_id_is_not_dropped_before_the_controller_knows_that_it_is_anot
 
 
 async def test_a_controller_that_orders_the_new_replica_first_is_found_out() -> None:
-    with planted("deletions_are_sent_after_leaders"), pytest.raises(Violation, match="are not in the ISR"):
+    # An order that is repeated finds the earlier log deleted by then.
+    with (
+        planted("deletions_are_sent_after_leaders"),
+        planted("failed_orders_are_not_repeated"),
+        pytest.raises(Violation, match="are not in the ISR"),
+    ):
         async with open_cluster() as cluster:
             await recreate_while_a_broker_is_away(cluster)
 
