@@ -112,8 +112,13 @@ def preferred(candidate: Candidate) -> Choice | None:
 
 
 def controlled_shutdown(candidate: Candidate) -> Choice | None:
-    """Choose the first replica that is online and in the ISR; the ISR loses the members that are shutting down."""
+    """Choose the first replica that is online and in the ISR; the ISR loses the members that are shutting down.
+
+    If the leader held the partition, it also loses those that went offline meanwhile.
+    """
     isr = tuple(r for r in candidate.leadership.isr if r not in candidate.shutting_down)
+    if candidate.is_held:
+        isr = tuple(r for r in isr if r in candidate.online or r in candidate.failed)
     leader = _first(candidate, isr)
     return None if leader is None else Choice(leader, isr, candidate.served)
 

@@ -94,13 +94,18 @@ def rebalance(row: Row, view: View) -> Rows:
 
 
 def controlled_shutdown(row: Row, view: View) -> Rows:
-    """Move leadership off a broker that shuts down; the ISR loses the members that do."""
+    """Move leadership off a broker that shuts down; the ISR loses the members that do.
+
+    Members that went offline while the leader had no usable address leave with it.
+    """
     if view.standing(row.leader) is not Standing.LEAVING or len(row.replicas) == 1:
         return
-    isr = tuple(r for r in row.isr if view.standing(r) is not Standing.LEAVING)
-    leader = first(row.replicas, isr, view)
+    staying = tuple(r for r in row.isr if view.standing(r) is not Standing.LEAVING)
+    online = tuple(r for r in staying if view.may_join(r))
+    leader = first(row.replicas, staying, view)
     if leader is not None:
-        yield row.led(view.controller_epoch, leader, isr)
+        for isr in dict.fromkeys((staying, online)):
+            yield row.led(view.controller_epoch, leader, isr)
 
 
 def _either(row: Row, view: View) -> Rows:

@@ -192,6 +192,17 @@ async def test_members_that_died_under_an_unaddressable_leader_leave_with_it(ben
     assert await bench.leader_and_isr(TopicPartition("orders", 1)) == (3, (3,))
 
 
+async def test_members_that_died_leave_with_an_unaddressable_leader_that_shuts_down(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    epoch = bench.context.brokers[1].epoch
+    await damage(bench, 1)
+    await bench.fail_over()
+    await bench.kill(2)
+    left = await bench.ask(ControlledShutdownRequest(1, epoch), ControlledShutdownResponse)
+    assert left.remaining == ()
+    assert await bench.leader_and_isr() == (3, (3,))
+
+
 async def test_a_partition_of_an_unaddressable_leader_begins_no_leader_epoch(bench: Bench) -> None:
     await bench.start((2, 1, 3))
     await damage(bench, 2)
