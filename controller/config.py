@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from transport.kafka.releases import Protocol, parse_protocol
+from transport.kafka.releases import PROTOCOL, Protocol, parse_protocol
 from transport.service_settings import ServiceSettings
-from transport.settings import setting
+from transport.settings import InvalidSetting, setting
 from transport.store.limits import DEFAULT_MAX_BUFFER, LEAST_MAX_BUFFER, RequestLimits
 
 
@@ -76,6 +76,12 @@ class ControllerConfig(ServiceSettings):
         """The inter.broker.protocol.version of Kafka's brokers; None if it is not set, or not to a version."""
         text = self.inter_broker_protocol_version
         return None if text is None else parse_protocol(text)
+
+    def check_protocol(self) -> None:
+        """Raise InvalidSetting if inter.broker.protocol.version is set, and not to a version."""
+        text = self.inter_broker_protocol_version
+        if text is not None and self.protocol is None:
+            raise InvalidSetting(f"{PROTOCOL} must be a version such as 2.8 or 2.7-IV1, is {text!r:.200}")
 
     @property
     def request_limits(self) -> RequestLimits:

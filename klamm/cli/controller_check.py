@@ -29,11 +29,11 @@ _WELL: Final = "well: nothing speaks against this controller"
 @setting_options("controller", port="any free port")
 @output_option
 def check_controller(config: Path | None, output: str, **flags: object) -> None:
-    """Check whether a controller fits the brokers of Apache Kafka.
+    """Check the settings of a controller for Apache Kafka's brokers.
 
-    It takes the options of `klamm controller run --kafka`, does not stand for election, and changes nothing. It
-    compares the listeners with those in the brokers' own settings, connects to each broker with the controller's
-    credentials, and checks whether the id is free, the znodes can be written, and the releases are supported.
+    Takes the options of `klamm controller run --kafka`. Compares the listeners with those in the brokers' own
+    settings, connects to each broker with the controller's credentials, and looks whether the id is free, the znodes
+    can be written, and the releases are supported. It changes nothing, and does not stand for election.
 
     The exit code is 0 if all is well, 3 if there is something to look at, 4 if there is a danger, 1 if something could
     not be read, and 2 for wrong options.
@@ -43,6 +43,7 @@ def check_controller(config: Path | None, output: str, **flags: object) -> None:
         raise click.UsageError("add --kafka: only the brokers of Apache Kafka need these checks")
     try:
         kafka_listeners(settings)
+        settings.check_protocol()
         security = security_of_service(settings)
     except InvalidSetting as invalid:
         raise click.UsageError(str(invalid)) from None

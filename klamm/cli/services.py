@@ -35,7 +35,6 @@ from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, u
 from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
 from transport.host import Host
-from transport.kafka.releases import PROTOCOL
 from transport.metadata import Listener
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
@@ -121,9 +120,10 @@ def _require_listeners(settings: ControllerConfig) -> None:
 
 def _require_protocol(settings: ControllerConfig) -> None:
     """Raise click.ClickException for a version that is none."""
-    text = settings.inter_broker_protocol_version
-    if text is not None and settings.protocol is None:
-        raise click.ClickException(f"{PROTOCOL} must be a version such as 2.8 or 2.7-IV1, is {text!r:.200}")
+    try:
+        settings.check_protocol()
+    except InvalidSetting as invalid:
+        raise click.ClickException(str(invalid)) from None
 
 
 def _print_address(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:

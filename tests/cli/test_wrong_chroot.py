@@ -24,7 +24,7 @@ SERVICES = {("controller", "run"), ("broker", "run")}
 
 ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("state", "dump"): (),
-    ("controller", "check"): ("--id", "7", "--kafka"),
+    ("controller", "check"): ("--kafka", "--id", "9001"),
     ("controller", "release"): (),
     ("controller", "take-over"): (),
     ("cluster", "describe"): (),
@@ -55,6 +55,9 @@ ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("rollout", "undo"): ("begun.json",),
     ("rollout", "remove"): ("monday",),
 }
+
+IMPATIENT = {("state", "dump"), ("controller", "check")}
+"""The commands that have no --timeout."""
 
 
 def commands(group: click.Group, *above: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -88,7 +91,7 @@ def test_there_is_no_cluster_below_a_wrong_chroot(
             json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
         )
     (tmp_path / "begun.json.rollout.jsonl").write_text("")
-    patience = () if command in (("state", "dump"), ("controller", "check")) else ("--timeout", "1")
+    patience = () if command in IMPATIENT else ("--timeout", "1")
     where = ("--zookeeper", f"{zookeeper}/kafak")
     done = CliRunner().invoke(main, [*command, *ARGUMENTS[command], *where, *patience])
     assert (done.exit_code, done.stdout) == (1, "")
