@@ -116,7 +116,9 @@ def candidate(
     recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
     is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
     failed, stuck = failing(context, tp, replicas)
-    return Candidate(replicas, online, context.leadership[tp], leaving, allow_unclean, recalled, failed, stuck, is_held)
+    leadership = context.leadership[tp]
+    dead = tuple(r for r in leadership.isr if not registrations.is_alive(context, r)) if is_held else ()
+    return Candidate(replicas, online, leadership, leaving, allow_unclean, recalled, failed, stuck, is_held, dead)
 
 
 def _is_reached(context: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:

@@ -25,7 +25,7 @@ class Candidate:
     may still execute an earlier order and delete the replica's data.
 
     A partition `is_held` by a leader that is alive and cannot be sent a successor: it keeps this leader, except when
-    the leader itself asks to leave.
+    the leader itself asks to leave. Those of its ISR that have died meanwhile are `dead`.
     """
 
     replicas: tuple[int, ...]
@@ -37,6 +37,7 @@ class Candidate:
     failed: tuple[int, ...] = ()
     stuck: tuple[int, ...] = ()
     is_held: bool = False
+    dead: tuple[int, ...] = ()
 
     @property
     def served(self) -> tuple[int, ...]:
@@ -114,11 +115,10 @@ def preferred(candidate: Candidate) -> Choice | None:
 def controlled_shutdown(candidate: Candidate) -> Choice | None:
     """Choose the first replica that is online and in the ISR; the ISR loses the members that are shutting down.
 
-    If the leader held the partition, it also loses those that went offline meanwhile.
+    If the leader held the partition, it also loses those that died meanwhile.
     """
-    isr = tuple(r for r in candidate.leadership.isr if r not in candidate.shutting_down)
-    if candidate.is_held:
-        isr = tuple(r for r in isr if r in candidate.online or r in candidate.failed)
+    leaving = (*candidate.shutting_down, *candidate.dead)
+    isr = tuple(r for r in candidate.leadership.isr if r not in leaving)
     leader = _first(candidate, isr)
     return None if leader is None else Choice(leader, isr, candidate.served)
 

@@ -96,15 +96,15 @@ def rebalance(row: Row, view: View) -> Rows:
 def controlled_shutdown(row: Row, view: View) -> Rows:
     """Move leadership off a broker that shuts down; the ISR loses the members that do.
 
-    Members that went offline while the leader had no usable address leave with it.
+    Members that died while the leader had no usable address leave with it.
     """
     if view.standing(row.leader) is not Standing.LEAVING or len(row.replicas) == 1:
         return
     staying = tuple(r for r in row.isr if view.standing(r) is not Standing.LEAVING)
-    online = tuple(r for r in staying if view.may_join(r))
+    alive = tuple(r for r in staying if view.standing(r) is not Standing.DEAD)
     leader = first(row.replicas, staying, view)
     if leader is not None:
-        for isr in dict.fromkeys((staying, online)):
+        for isr in dict.fromkeys((staying, alive)):
             yield row.led(view.controller_epoch, leader, isr)
 
 
