@@ -111,6 +111,7 @@ class Announcements:
             is_listed = replica in state.offline_replicas
             if is_listed and not ends and registrations.has_been_live(replica, since=elected_at):
                 is_excused = state.tp in self._doubted or self.namesakes.has_waited(state, replica)
+                is_excused = is_excused or self.exempt.may_keep_brokers_out
                 if not registrations.is_shutting_down(replica) and not is_excused:
                     yield f"broker {broker_id} was told that {state.tp} is offline on broker {replica}, which is alive"
             elif not is_listed and not registrations.was_live(replica, since=elected_at):
