@@ -69,6 +69,9 @@ def cases(draw: st.DrawFn) -> RowCase:
     elif what == "key":
         row = evolve(row, value=with_key(row.value, draw(st.sampled_from(keys)), draw(names)))
     access = draw(st.sampled_from([Access.READ, Access.NONE]) if what == "ACL" else rarely)
+    # It is another storage, and a loss that cannot be recorded keeps its broker out: that costs the broker its topics.
+    if kind == "storage id" and access is Access.READ:
+        access = Access.NONE
     return RowCase(kind, row, access, at_takeover=kind in ROLLOUT_ROWS or draw(st.booleans()))
 
 
@@ -229,8 +232,20 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("at_takeover", [False, True], ids=["in office", "at takeover"])
-@pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
+# Every other case is found in office, the others at a takeover; `make soak` runs each at both times.
+TIMES = [
+    pytest.param(
+        case,
+        at_takeover,
+        id=f"{name}-{'at takeover' if at_takeover else 'in office'}",
+        marks=[] if at_takeover is bool(number % 2) else pytest.mark.soak,
+    )
+    for number, (name, case) in enumerate(KNOWN.items())
+    for at_takeover in (False, True)
+]
+
+
+@pytest.mark.parametrize(("case", "at_takeover"), TIMES)
 def test_what_once_cost_the_office_is_set_aside(case: RowCase, at_takeover: bool) -> None:
     trio.run(run, evolve(case, at_takeover=at_takeover), clock=MockClock(autojump_threshold=0))
 
@@ -245,7 +260,7 @@ def test_once_repaired_it_counts(name: str) -> None:
 
 
 # Each example is a whole cluster; examples that once failed are among the known ones.
-@examples(20, 2_000)
+@examples(12, 2_000)
 @given(cases())
 def test_a_row_of_others_costs_nothing_but_itself(case: RowCase) -> None:
     trio.run(run, case, clock=MockClock(autojump_threshold=0))
