@@ -7,12 +7,14 @@ moves: for a topic the replicas that were named, for a broker its earlier rates.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from attrs import frozen
 
 from controller.admin.move_record import Pairs
 from transport.dynamic_configs import (
+    BROKER_SETTINGS,
     FOLLOWER_RATE_BEFORE_MOVES,
     FOLLOWER_REPLICAS_OF_MOVES,
     FOLLOWER_THROTTLED_RATE,
@@ -21,6 +23,8 @@ from transport.dynamic_configs import (
     LEADER_REPLICAS_OF_MOVES,
     LEADER_THROTTLED_RATE,
     LEADER_THROTTLED_REPLICAS,
+    MOVE_SETTINGS,
+    TOPIC_SETTINGS,
     parse_replicas,
     render_replicas,
 )
@@ -32,8 +36,11 @@ from transport.messages import (
     ConfigResourceType,
 )
 from transport.metadata import TopicPartition
+from transport.settings import InvalidSetting, Kind
 
 NONE_BEFORE: Final = "-1"
+
+_SETTINGS: Final = {**TOPIC_SETTINGS, **BROKER_SETTINGS, **MOVE_SETTINGS}
 
 
 @frozen
@@ -67,7 +74,9 @@ def slowed(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic], r
         if any(b == int(resource.name) for pairs in topics.values() for _, b in pairs):
             configs.append(set_to(side.rate, str(rate)))
             if side.rate_before not in own:
-                configs.append(set_to(side.rate_before, own.get(side.rate, NONE_BEFORE)))
+                configs.append(set_to(side.rate_before, _valid(own, side.rate) or NONE_BEFORE))
+            elif _valid(own, side.rate_before) is None:
+                configs.append(set_to(side.rate_before, NONE_BEFORE))
     return AlterConfigsResource(resource, tuple(configs))
 
 
@@ -78,10 +87,7 @@ def named(resource: ConfigResource, own: Own, wanted: Mapping[Side, ByTopic]) ->
         named = _pairs_in(own, side.replicas)
         new = frozenset() if named is None else topics.get(resource.name, frozenset()) - named
         if new:
-            configs += _merged(side, ConfigOperation.APPEND, new)
-        if new and _is_damaged(own, side.replicas_of_moves):
-            # To a record that others have damaged nothing can be added.
-            configs[-1] = set_to(side.replicas_of_moves, render_replicas(new))
+            configs += _merged(own, side, ConfigOperation.APPEND, new)
     return AlterConfigsResource(resource, tuple(configs))
 
 
@@ -91,7 +97,7 @@ def unnamed(resource: ConfigResource, own: Own, ended: Collection[TopicPartition
     for side in (LEADERS, FOLLOWERS):
         over = frozenset(pair for pair in pairs_of_moves(own, side) if TopicPartition(resource.name, pair[0]) in ended)
         if over:
-            configs += _merged(side, ConfigOperation.SUBTRACT, over)
+            configs += _merged(own, side, ConfigOperation.SUBTRACT, over)
     return AlterConfigsResource(resource, tuple(configs))
 
 
@@ -111,7 +117,7 @@ def restored(
         if before is None or int(resource.name) in in_use:
             continue
         configs.append(delete(side.rate_before))
-        if before != NONE_BEFORE:
+        if before != NONE_BEFORE and _valid(own, side.rate_before) is not None:
             configs.append(set_to(side.rate, before))
         elif side.rate in own:
             configs.append(delete(side.rate))
@@ -131,17 +137,29 @@ def _pairs_in(own: Own, name: str) -> Pairs | None:
         return frozenset()
 
 
-def _is_damaged(own: Own, name: str) -> bool:
-    try:
-        parse_replicas(own.get(name, ""))
-    except ValueError:
-        return True
-    return False
+def _valid(own: Own, name: str) -> str | None:
+    """Return the value of a setting; None if there is a value that is invalid, or none where the default is no text."""
+    setting = _SETTINGS[name]
+    text = own.get(name, "" if setting.kind is Kind.REPLICAS else None)
+    if text is not None:
+        with suppress(InvalidSetting):
+            setting.parse(text)
+            return text
+    return None
 
 
-def _merged(side: Side, operation: ConfigOperation, pairs: Pairs) -> list[AlterableConfig]:
-    text = render_replicas(pairs)
-    return [AlterableConfig(name, operation, text) for name in (side.replicas, side.replicas_of_moves)]
+def _merged(own: Own, side: Side, operation: ConfigOperation, pairs: Pairs) -> list[AlterableConfig]:
+    """Return the changes that append replicas to both lists of a side, or subtract them."""
+    changes = []
+    for name in (side.replicas, side.replicas_of_moves):
+        if _valid(own, name) is not None:
+            changes.append(AlterableConfig(name, operation, render_replicas(pairs)))
+            continue
+        # Only a valid list can be merged with another. What can be read of this one is kept.
+        before = _pairs_in(own, name) or frozenset()
+        after = before | pairs if operation is ConfigOperation.APPEND else before - pairs
+        changes.append(set_to(name, render_replicas(after)))
+    return changes
 
 
 def set_to(name: str, value: str) -> AlterableConfig:

@@ -14,6 +14,7 @@ from controller.admin import throttle_settings
 from controller.admin.throttle_settings import FOLLOWERS, LEADERS, ByTopic, Side
 from controller.handlers import config_changes
 from controller.handlers.configs import config_path, decode_layer
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, children, read
 from controller.rollout.moves import Move
@@ -55,7 +56,7 @@ def begin(context: ControllerContext, moves: Collection[Move], rate: int) -> Rou
     for resource, text in sorted(failed.items(), key=lambda item: item[0].name):
         if resource.type is not ConfigResourceType.BROKER:
             faults[resource.name] = f"topic {resource.name} cannot be throttled: {text}"
-        elif int(resource.name) in context.brokers:
+        elif registrations.is_alive(context, int(resource.name)):
             faults[int(resource.name)] = f"broker {resource.name} cannot be throttled: {text}"
     return faults
 

@@ -19,7 +19,7 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create
+from transport.store.protocol import Create, Set
 from transport.store.tree import Access
 
 
@@ -93,6 +93,42 @@ async def test_a_move_waits_for_a_live_broker_that_cannot_be_throttled_and_other
     assert (await settings(operator.bench, path))["follower.replication.throttled.rate"] == "1000"
     await operator.finish()
     assert (await operator.describe()).counts == (("done", 6),)
+
+
+async def test_a_move_waits_for_a_live_broker_without_an_address_that_cannot_be_throttled(operator: Operator) -> None:
+    path = paths.broker_config(2)
+    await operator.bench.store.multi([Create(path, formats.encode_config({}))])
+    operator.bench.seen.zookeeper.tree.allow(path, Access.READ)
+    await operator.bench.store.multi([Set(paths.broker(2), b"{", -1)])
+    await operator.bench.fail_over()
+    moves = [RolloutMove("orders", n, (3, 4), size=100) for n in range(2)]
+    await operator.upload(*moves)
+    request = StartRolloutRequest("monday", "digest", 2, RolloutSettings(throttle=1_000))
+    await operator.bench.ask(request, StartRolloutResponse)
+    assert operator.in_flight() == []
+    [(text, count)] = (await operator.describe()).waits
+    assert (text.partition(": ")[0], count) == ("broker 2 cannot be throttled", 2)
+
+
+REPLICAS, RATE = "leader.replication.throttled.replicas", "follower.replication.throttled.rate"
+
+
+@pytest.mark.parametrize("rate", ["0:1,", "-2", ""])
+@pytest.mark.parametrize("replicas", ["TRUE?", "1:1,", ":"])
+async def test_invalid_throttles_that_others_wrote_hold_no_move_up(
+    operator: Operator, rate: str, replicas: str
+) -> None:
+    topic = {REPLICAS: replicas, f"klamm.moves.{REPLICAS}": replicas}
+    broker = {RATE: rate, f"klamm.before.moves.{RATE}": rate}
+    written = {paths.topic_config("orders"): topic, paths.broker_config(3): broker}
+    await operator.bench.store.multi([Create(path, formats.encode_config(one)) for path, one in written.items()])
+    await operator.start(2, into=2, throttle=1_000)
+    assert operator.in_flight() == [0, 1]
+    assert (await settings(operator.bench, paths.broker_config(3)))[RATE] == "1000"
+    await operator.finish()
+    assert (await operator.describe()).phase == "done"
+    for path in written:
+        assert await settings(operator.bench, path) == {}
 
 
 async def test_a_dead_broker_that_cannot_be_throttled_holds_no_move_up(operator: Operator) -> None:
