@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
 from controller.model.facts import MarkersKept
@@ -61,7 +61,7 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     for name in earlier:
         log.warning("a topic is not deleted: its marker is older, and was that of an earlier topic", topic=name)
     kept = yield from remove([*(name for name in unknown if name not in there), *earlier])
-    yield from _keep(context, [*kept, *unclear])
+    yield from _keep(context, [*kept, *unclear], early=there)
     return [name for name in names if name in context.topics and name not in {*earlier, *unclear}]
 
 
@@ -83,10 +83,14 @@ def _of_earlier_topics(context: ControllerContext, names: Sequence[str]) -> Roun
     return [name for name, (marker, topic) in ages.items() if marker < topic], unclear
 
 
-def _keep(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
-    """Remember the markers that stay, to try them again: nothing else happens when their ACL changes."""
-    kept = frozenset(names)
-    yield from apply("mark", [Step(facts=(MarkersKept(kept),))] if kept != context.closed.markers else [])
+def _keep(context: ControllerContext, names: Iterable[str], early: Iterable[str] = ()) -> Rounds[None]:
+    """Remember the markers that stay, to try them again: nothing else happens when their ACL changes.
+
+    The `early` ones are read again once their topics are loaded.
+    """
+    kept = MarkersKept(frozenset(names), frozenset(early))
+    is_news = (kept.names, kept.early) != (context.closed.markers, context.closed.early_markers)
+    yield from apply("mark", [Step(facts=(kept,))] if is_news else [])
 
 
 def remove(names: Sequence[str]) -> Rounds[list[str]]:

@@ -25,3 +25,6 @@ class Closed:
 
     markers: frozenset[str] = frozenset()
     """Topics with a marker of deletion that is not heeded, and stays."""
+
+    early_markers: frozenset[str] = frozenset()
+    """Topics with a marker of deletion that have not been loaded: it counts once they are."""

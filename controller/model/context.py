@@ -287,7 +287,7 @@ class ControllerContext:
             case facts.NotificationsKept(parent=parent):
                 self.closed.notifications.pop(parent, None)
             case facts.MarkersKept():
-                self.closed.markers = fact.names
+                self.closed.markers, self.closed.early_markers = fact.names, fact.early
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
             case facts.ReassignmentIdentified():

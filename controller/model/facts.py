@@ -99,9 +99,13 @@ class NotificationsKept:
 
 @frozen
 class MarkersKept:
-    """The markers of these topics, and of no others, stay below `/admin/delete_topics`, and delete no topic."""
+    """The markers of these topics, and of no others, stay below `/admin/delete_topics`, and delete no topic.
+
+    The `early` ones are those of topics that have not been loaded.
+    """
 
     names: frozenset[str]
+    early: frozenset[str] = frozenset()
 
 
 @frozen

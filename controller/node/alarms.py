@@ -73,7 +73,9 @@ def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Al
 def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
     match event:
         case events.TopicChange() | events.PartitionModifications() | events.Reload():
-            return _look_at_closed_topics(context)
+            is_marked = not context.closed.early_markers.isdisjoint(context.topics)
+            markers = [(0.0, events.TopicDeletion())] if is_marked else []
+            return [*markers, *_look_at_closed_topics(context)]
         case events.ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
             records = [events.StrayDeletion()] if any(r in context.strays for r in replicas) else []

@@ -8,6 +8,7 @@ from attrs import evolve
 from controller.events import PartitionModifications, TopicChange, TopicDeletion, ZkPartitionReassignment
 from controller.handlers.topics import refresh_topics
 from controller.model.state_machines import PartitionPhase
+from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
     SECOND,
@@ -157,7 +158,9 @@ async def test_a_marker_of_a_topic_that_is_not_known_yet_is_kept_for_later(bench
     await mark(bench, "orders")
     assert bench.context.deletions == {}
     await bench.handle(TopicChange())
+    assert alarms.alarms(bench.context, TopicChange()) == [(0.0, TopicDeletion())]
     await bench.handle(TopicDeletion())
+    assert alarms.alarms(bench.context, TopicChange()) == []
     assert told_to_delete(bench) == [(1, TP), (2, TP)]
 
 
