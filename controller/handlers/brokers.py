@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -10,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from controller.handlers import deletion, kafka_brokers, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
-from controller.model import registrations
+from controller.model import choosing, registrations
 from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_deletions, describe_led
 from controller.model.facts import BrokerGone, BrokerRegistered, BrokersKeptOut, BrokerUnusable, ReplicasMoved
@@ -44,16 +45,15 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     if context.closed.brokers:
         # A state that was closed to us may be open by now, and list one of them.
-        yield from leadership.initialise(context, context.in_phase(PartitionPhase.NEW))
+        yield from leadership.adopt(context, context.in_phase(PartitionPhase.NEW))
     admission = yield from storage.admit(context, [*new, *bounced])
     empty, kept_out = admission.lost, admission.kept_out
     yield from apply("brokers", [Step(facts=(BrokersKeptOut(kept_out),))] if kept_out != context.closed.brokers else [])
+    shut_out = [broker.id for broker in new if broker.id in kept_out and context.is_unaddressable(broker.id)]
     new = [broker for broker in new if broker.id not in kept_out]
-    reached = [broker.id for broker in new if context.is_unaddressable(broker.id)]
     # A bounced broker may be the only member of an ISR. It is alive and has all records, so nobody is elected from
     # outside an ISR before it has started.
     yield from brokers_started(context, new, empty, only_cleanly=bool(bounced or replaced))
-    yield from _shrink_held(context, reached)
     # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
     ended = [*(broker.id for broker in bounced), *(one.broker_id for one in replaced)]
     yield from brokers_failed(context, ended, only_cleanly=True)
@@ -65,7 +65,8 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     if bounced:
         # The unclean elections that remained may have been all that moves waited for.
         yield from reassignments.finish_ready(context, context.partitions_on(b.id for b in (*new, *bounced)))
-    yield from brokers_failed(context, dead)
+    # A repaired registration of a broker that lost its data: until that is written, the broker counts as dead.
+    yield from brokers_failed(context, [*dead, *shut_out])
     yield from _brokers_moved(context, registered.values())
     yield from kafka_brokers.keep_registration(context)
 
@@ -178,6 +179,7 @@ def brokers_started(
     if not brokers:
         return
     ids = tuple(broker.id for broker in brokers)
+    reached = [id_ for id_ in ids if context.is_unaddressable(id_)]
     yield from apply("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     states = dict(zip(context.leadership, describe_led(context), strict=True))
     here = context.partitions_on(ids)
@@ -194,20 +196,23 @@ def brokers_started(
         "resend", [Step(tuple(here), facts=tuple(_online(context, ids)), publications=told)] if here else []
     )
     yield from leadership.bring_online(context, only_cleanly=only_cleanly)
+    yield from _shrink_held(context, reached)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(_awaited(context, tp))]
     yield from reassignments.advance(context, moving)
     yield from deletion.resume(context, ids)
 
 
 def _shrink_held(context: ControllerContext, leaders: Collection[int]) -> Rounds[None]:
-    """Take dead replicas out of the ISRs of leaders that were unaddressable when these replicas died."""
+    """Take replicas out of the ISRs of leaders that were unaddressable when these replicas died or failed."""
     if not leaders:
         return
-    dead = registrations.dead(context)
     led = [tp for tp in context.partitions_on(leaders) if context.leadership.get(tp, NEVER_LED).leader in leaders]
-    yield from leadership.replace_offline(
-        context, [tp for tp in led if not set(dead).isdisjoint(context.leadership[tp].isr)], dead
-    )
+    shrinking: dict[tuple[int, ...], list[TopicPartition]] = defaultdict(list)
+    for tp in led:
+        shrinking[choosing.unserved(context, tp)].append(tp)
+    for gone, tps in shrinking.items():
+        if gone:
+            yield from leadership.replace_offline(context, tps, gone)
 
 
 def _awaited(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:

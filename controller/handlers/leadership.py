@@ -43,7 +43,7 @@ from transport.metadata import (
 )
 from transport.store import formats, paths, plain_formats
 from transport.store.chunks import Group
-from transport.store.protocol import Create, Znode
+from transport.store.protocol import FORBIDDEN, Create, Znode
 
 log = get_logger(__name__)
 
@@ -172,6 +172,12 @@ def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], froze
     closed = list[str]()
     stale = yield from commit_each("parents", steps, on_rejected=closed.extend)
     return frozenset(steps).difference(stale, closed), frozenset(closed)
+
+
+def adopt(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Take the states over that New partitions have by now, even where no replica is online: an ACL hid them."""
+    found = yield from read(map(paths.partition_state, tps))
+    yield from _adopt(context, tps, [None if znode == FORBIDDEN else znode for znode in found])
 
 
 def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:

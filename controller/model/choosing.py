@@ -116,9 +116,15 @@ def candidate(
     recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
     is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
     failed, stuck = failing(context, tp, replicas)
+    gone = unserved(context, tp) if is_held else ()
     leadership = context.leadership[tp]
-    dead = tuple(r for r in leadership.isr if not registrations.is_alive(context, r)) if is_held else ()
-    return Candidate(replicas, online, leadership, leaving, allow_unclean, recalled, failed, stuck, is_held, dead)
+    return Candidate(replicas, online, leadership, leaving, allow_unclean, recalled, failed, stuck, is_held, gone)
+
+
+def unserved(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """Return the members of an ISR that are not alive or cannot follow: their leader has held the partition."""
+    isr = context.leadership[tp].isr
+    return tuple([r for r in isr if not _is_reached(context, tp, r)])
 
 
 def _is_reached(context: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:

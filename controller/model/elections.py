@@ -25,7 +25,7 @@ class Candidate:
     may still execute an earlier order and delete the replica's data.
 
     A partition `is_held` by a leader that is alive and cannot be sent a successor: it keeps this leader, except when
-    the leader itself asks to leave. Those of its ISR that have died meanwhile are `dead`.
+    the leader itself asks to leave. Those of its ISR that died or failed to follow meanwhile are `unserved`.
     """
 
     replicas: tuple[int, ...]
@@ -37,7 +37,7 @@ class Candidate:
     failed: tuple[int, ...] = ()
     stuck: tuple[int, ...] = ()
     is_held: bool = False
-    dead: tuple[int, ...] = ()
+    unserved: tuple[int, ...] = ()
 
     @property
     def served(self) -> tuple[int, ...]:
@@ -115,9 +115,9 @@ def preferred(candidate: Candidate) -> Choice | None:
 def controlled_shutdown(candidate: Candidate) -> Choice | None:
     """Choose the first replica that is online and in the ISR; the ISR loses the members that are shutting down.
 
-    If the leader held the partition, it also loses those that died meanwhile.
+    If the leader held the partition, it also loses those that died or failed to follow meanwhile.
     """
-    leaving = (*candidate.shutting_down, *candidate.dead)
+    leaving = (*candidate.shutting_down, *candidate.unserved)
     isr = tuple(r for r in candidate.leadership.isr if r not in leaving)
     leader = _first(candidate, isr)
     return None if leader is None else Choice(leader, isr, candidate.served)
@@ -161,6 +161,8 @@ def without_data(candidate: Candidate, lost: Collection[int]) -> Choice:
     """
     current = candidate.leadership
     isr = tuple(r for r in current.isr if r not in lost)
+    # A leader that held the partition may be replaced. The ISR becomes empty only if all members lost their data.
+    isr = tuple(r for r in isr if r not in candidate.unserved) or isr
     goes_on = current.leader in isr and current.leader in candidate.served
     first = _first(candidate, isr)
     leader = current.leader if goes_on else NO_LEADER if first is None else first

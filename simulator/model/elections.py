@@ -96,16 +96,20 @@ def rebalance(row: Row, view: View) -> Rows:
 def controlled_shutdown(row: Row, view: View) -> Rows:
     """Move leadership off a broker that shuts down; the ISR loses the members that do.
 
-    Members that died while the leader had no usable address leave with it.
+    Members that died or failed while the leader had no usable address leave with it.
     """
     if view.standing(row.leader) is not Standing.LEAVING or len(row.replicas) == 1:
         return
     staying = tuple(r for r in row.isr if view.standing(r) is not Standing.LEAVING)
-    alive = tuple(r for r in staying if view.standing(r) is not Standing.DEAD)
     leader = first(row.replicas, staying, view)
     if leader is not None:
-        for isr in dict.fromkeys((staying, alive)):
+        for isr in dict.fromkeys((staying, _following(staying, view))):
             yield row.led(view.controller_epoch, leader, isr)
+
+
+def _following(isr: tuple[int, ...], view: View) -> tuple[int, ...]:
+    """Return the members of an ISR that are alive and can follow."""
+    return tuple(r for r in isr if view.standing(r) not in (Standing.DEAD, Standing.LOGLESS, Standing.STUCK))
 
 
 def _either(row: Row, view: View) -> Rows:
@@ -180,6 +184,9 @@ def expel(row: Row, view: View) -> Rows:
     if row.leadership is None or not view.emptied.intersection(row.replicas):
         return
     isr = without(row.isr, view.emptied)
+    if view.holds(row.leader):
+        # Its ISR still has the members that died or failed meanwhile.
+        isr = _following(isr, view) or isr
     leader = row.leader
     if leader not in isr or not view.is_served(leader):
         chosen = first(row.replicas, isr, view)

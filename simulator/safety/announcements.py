@@ -7,7 +7,7 @@ follows from the order of what it does, without any assumption about time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final
 
@@ -36,6 +36,8 @@ class Announcements:
     exempt: Exemptions
     registrations: Registrations
     namesakes: Namesakes
+    has_kept_out: Callable[[int], bool]
+    """Returns whether a controller takes a live broker for dead that lost its data."""
 
     _committed: dict[_Key, dict[int, float]] = field(factory=dict, init=False)
     """The time of each partition epoch."""
@@ -111,7 +113,7 @@ class Announcements:
             is_listed = replica in state.offline_replicas
             if is_listed and not ends and registrations.has_been_live(replica, since=elected_at):
                 is_excused = state.tp in self._doubted or self.namesakes.has_waited(state, replica)
-                is_excused = is_excused or self.exempt.may_keep_brokers_out
+                is_excused = is_excused or self.has_kept_out(replica)
                 if not registrations.is_shutting_down(replica) and not is_excused:
                     yield f"broker {broker_id} was told that {state.tp} is offline on broker {replica}, which is alive"
             elif not is_listed and not registrations.was_live(replica, since=elected_at):

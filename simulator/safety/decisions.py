@@ -5,7 +5,7 @@ Where a race decides what a controller knows, each outcome that some admissible 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
@@ -50,6 +50,9 @@ class Decisions:
     min_isrs: MinIsrs
     _namesakes: Namesakes
     decode_broker: DecodeBroker = formats.decode_broker
+    storage_id: Callable[[int], str | None] = lambda _: None
+    """Returns the storage id that is recorded of a broker, None if there is none that can be decoded."""
+
     controllers: frozenset[int] = frozenset()
     """The ids of controllers on which brokers place replicas."""
 
@@ -134,8 +137,12 @@ class Decisions:
     def _of(self, host: str) -> Knowledge:
         known = self._knowledge.get(host)
         if known is None:
-            known = self._knowledge[host] = Knowledge(self.decode_broker, self._namesakes.may_wait)
+            known = self._knowledge[host] = Knowledge(self.decode_broker, self._namesakes.may_wait, self.storage_id)
         return known
+
+    def has_kept_out(self, broker_id: int) -> bool:
+        """Return whether a controller keeps a broker out that lost its data, or has kept it out in its office."""
+        return any(known.has_kept_out(broker_id) for known in self._knowledge.values())
 
     def is_state_by_hand(self, tp: TopicPartition) -> bool:
         """Return whether the controller may not have read a partition's state, because an operator wrote it last."""
@@ -157,7 +164,7 @@ class Decisions:
         for change in changes:
             is_exempt = self._by_hand.has(change.tp) or self.partitions.exempt.has_topic(change.tp.topic)
             if change.is_a_controllers and not is_exempt:
-                yield from self._judge(change, durable)
+                yield from self._judge(change)
         self._by_hand.wrote(changes)
         if is_controller(host):
             self._dues.committed(host, changes)
@@ -176,7 +183,7 @@ class Decisions:
             for change in changes:
                 yield from self._failed_leaders.changed(change, step.event, trio.current_time())
 
-    def _judge(self, change: PartitionChange, durable: Durable) -> Iterator[str]:
+    def _judge(self, change: PartitionChange) -> Iterator[str]:
         step, knowledge = self._rounds.get(change.host), self._of(change.host)
         if step is None or knowledge.brokers is None:
             return
@@ -184,11 +191,11 @@ class Decisions:
             yield from self._removed(change, step)
         elif change.before is None:
             first = self.partitions.get(TopicPartition(change.tp.topic, 0)) or change.after
-            views = self._views(change, step, knowledge, durable)
+            views = self._views(change, step, knowledge)
             if not any(is_addition(step.round, _row(change.after), _row(first), view) for view in views):
                 yield f"{change.tp}: {_title(change.host, step)} added {change.after.assignment}"
         else:
-            yield from self._compared(change, step, self._views(change, step, knowledge, durable))
+            yield from self._compared(change, step, self._views(change, step, knowledge))
 
     def _removed(self, change: PartitionChange, step: ControllerStep) -> Iterator[str]:
         before = change.before
@@ -216,11 +223,9 @@ class Decisions:
             brokers = ", ".join(f"{id_} {standing.value}" for id_, standing in known.items())
             yield f"{change.tp}: {title} made {_text(after)} of {_text(before)}, not {wanted}; brokers {brokers}"
 
-    def _views(
-        self, change: PartitionChange, step: ControllerStep, knowledge: Knowledge, durable: Durable
-    ) -> Iterator[View]:
+    def _views(self, change: PartitionChange, step: ControllerStep, knowledge: Knowledge) -> Iterator[View]:
         replicas = [r for side in (change.before, change.after) if side for r in side.assignment.replicas]
-        emptied = frozenset(_emptied(knowledge, durable)) if step.round == "expel" else frozenset()
+        emptied = knowledge.emptied() if step.round == "expel" else frozenset()
         asked = self._asked(change)
         recalled = frozenset(r for r in replicas if (change.tp, r) in self._recalled)
         epoch = self.controllership.epoch
@@ -257,20 +262,6 @@ class Decisions:
 
 def _row(partition: Partition) -> Row:
     return Row(partition.assignment, partition.leadership)
-
-
-def _emptied(knowledge: Knowledge, durable: Durable) -> Iterator[int]:
-    """Yield the brokers whose storage, as last read, is not the one that is recorded."""
-    for broker_id, broker in (knowledge.brokers or {}).items():
-        znode = durable.tree.read(paths.storage_id(broker_id))
-        if znode is None or broker.storage_id is None:
-            continue
-        try:
-            recorded = formats.decode_storage_id(broker_id, znode.data)
-        except formats.UndecodableZnode:
-            continue
-        if recorded != broker.storage_id:
-            yield broker_id
 
 
 def _left(change: PartitionChange) -> tuple[int, ...]:

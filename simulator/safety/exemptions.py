@@ -102,11 +102,6 @@ class Exemptions:
         """Return whether controllers may not know a broker's last storage, and so trust an empty disk of it."""
         return paths.storage_id(broker_id) in self._unreadable
 
-    @property
-    def may_keep_brokers_out(self) -> bool:
-        """Whether controllers may take a broker that lost its data for dead: a state with it cannot be written."""
-        return bool(self._closed) or any(path.startswith(f"{paths.STORAGE_IDS}/") for path in self._rows)
-
     def has_topic(self, name: str) -> bool:
         """Return whether a row of a topic is exempt, from all that is checked or from some of it."""
         return self._are_all_closed or name in self._topics or name in self._closed

@@ -172,7 +172,6 @@ class Safety:
         self.told = Told(self.exempt)
         self.closed_records = ClosedRecords(self.exempt, self._controllership)
         namesakes = Namesakes(self._partitions, self.is_kafkas)
-        self.announcements = Announcements(self.exempt, self._registrations, namesakes)
         self._new_replicas = NewReplicas(self.disks, self.told, self.exempt, self.is_kafkas)
         self.departures = Departures(self._controllership)
         self._deletions = Deletions(self._partitions, self._registrations)
@@ -184,10 +183,15 @@ class Safety:
             MinIsrs(self.min_isr_by_default),
             namesakes,
             decode,
+            self._storage_id,
             frozenset(CONTROLLERS if self.is_kafkas else ()),
         )
+        self.announcements = Announcements(self.exempt, self._registrations, namesakes, self.decisions.has_kept_out)
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
         self.rollouts = Rollouts(self._partitions, self.signals)
+
+    def _storage_id(self, broker_id: int) -> str | None:
+        return self.durable.storage_id(broker_id)
 
     def report(self, invariant: str, text: str) -> None:
         """Record a violation; only the first counts."""

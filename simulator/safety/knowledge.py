@@ -34,6 +34,12 @@ class Knowledge:
     _may_wait: Callable[[TopicPartition, int], Collection[bool]] = lambda *_: (False,)
     """Returns whether a replica waits for the deletion of an earlier log, or both if that is not certain."""
 
+    _storage_id: Callable[[int], str | None] = lambda _: None
+    """Returns the storage id that is recorded of a broker, None if there is none that can be decoded."""
+
+    _kept_out: dict[int, None] = field(factory=dict, init=False)
+    """The brokers that the controller takes for dead: their loss of data could not be written or recorded."""
+
     _readings: list[dict[int, BrokerRegistration]] = field(factory=list, init=False)
     """The registrations as read before the event in progress, and then by each reading during it."""
 
@@ -57,11 +63,13 @@ class Knowledge:
         self._readings.clear()
         self._unaddressable.clear()
         self._leaving.clear()
+        self._kept_out.clear()
         self.logs.clear()
 
     def began_event(self) -> bool:
         """Take the last reading as known: an event has ended and the next one begins. Return whether it is news."""
         has_news = self._is_listing
+        self._kept_out.update(dict.fromkeys(self.emptied()))
         del self._readings[:-1], self._unaddressable[:-1]
         self._is_listing = False
         return has_news
@@ -122,6 +130,22 @@ class Knowledge:
         """The registrations as last read; None before the first reading in office."""
         return self._readings[-1] if self._readings else None
 
+    def emptied(self) -> frozenset[int]:
+        """Return the brokers whose storage, as last read, is not the one that is recorded.
+
+        They are kept out until it is: what follows from their loss has to be written before.
+        """
+        return frozenset(filter(self._is_emptied, self.brokers or ()))
+
+    def _is_emptied(self, broker_id: int) -> bool:
+        broker = (self.brokers or {}).get(broker_id)
+        recorded = None if broker is None or broker.storage_id is None else self._storage_id(broker_id)
+        return recorded is not None and broker is not None and broker.storage_id != recorded
+
+    def has_kept_out(self, broker_id: int) -> bool:
+        """Return whether the controller keeps a broker out, or has kept it out in this office."""
+        return broker_id in self._kept_out or self._is_emptied(broker_id)
+
     def views(self, tp: TopicPartition, replicas: Iterable[int]) -> Iterator[dict[int, Standing]]:
         """Yield the combinations of standings that the replicas of a partition may have, the likeliest first."""
         ids = list(dict.fromkeys(replicas))
@@ -140,7 +164,7 @@ class Knowledge:
             elif broker_id in others:
                 found |= self._standings_of_unaddressable((broker_id, others[broker_id]))
         # A broker that came back was gone in between, for its replicas to leave the ISRs.
-        if len(epochs) > 1 or -1 in epochs:
+        if len(epochs) > 1 or -1 in epochs or self._is_emptied(broker_id):
             found[Standing.DEAD] = None
         return found
 

@@ -83,6 +83,13 @@ class Durable:
                     found[id_] = self.decode_broker(id_, znode.data, znode.stat.czxid)
         return found
 
+    def storage_id(self, broker_id: int) -> str | None:
+        """Return the recorded id of a broker's storage; None if there is none that can be decoded."""
+        znode = self.tree.read(paths.storage_id(broker_id))
+        with suppress(formats.UndecodableZnode):
+            return None if znode is None else formats.decode_storage_id(broker_id, znode.data)
+        return None
+
     def controller(self) -> int | None:
         """Return the id in `/controller`; None if there is no such znode."""
         znode = self.tree.read(paths.CONTROLLER)

@@ -304,6 +304,21 @@ async def test_a_broker_without_its_data_waits_while_the_partitions_of_a_topic_a
     assert (await bench.read_state(TopicPartition("hidden", 0))).isr == (3,)
 
 
+async def test_a_broker_without_its_data_comes_back_once_its_only_replica_is_no_longer_hidden(bench: Bench) -> None:
+    await bench.write_topic("hidden", (2,))
+    await bench.start((1, 2), storage_id="s")
+    hidden = TopicPartition("hidden", 0)
+    allow(bench, paths.partition_state(hidden), Access.NONE)
+    await bench.fail_over()
+    await bench.kill(2)
+    await bench.revive(2, storage_id="another")
+    assert bench.context.closed.brokers == {2}
+    allow(bench, paths.partition_state(hidden))
+    await bench.handle(BrokerChange())
+    assert 2 in bench.context.brokers
+    assert (await bench.read_state(hidden)).isr == ()
+
+
 async def test_a_storage_that_is_seen_first_is_admitted_though_it_cannot_be_recorded(
     bench: Bench,
 ) -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from controller.config import ControllerConfig
 from controller.events import AutoPreferredReplicaLeaderElection, BrokerChange, BrokerModifications
+from controller.model import registrations
 from controller.model.facts import BrokerUnusable
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import ENDPOINT, TP, Bench
+from tests.controller.test_failed_replicas import Answers
 from tests.kit import kafka_registrations
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -26,6 +28,7 @@ from transport.messages import (
 from transport.metadata import NO_LEADER, Listener, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Set
+from transport.store.tree import Access
 
 DAMAGES = {"empty": b"", "no JSON": b"{", "no address": b"{}", "another listener": b'{"endpoints":["X://h:1"]}'}
 
@@ -284,3 +287,73 @@ async def test_the_reason_is_kept(bench: Bench) -> None:
     epoch = bench.context.brokers[1].epoch
     fault = "/brokers/ids/1: no listener named KLAMM: not a broker of this kind of cluster"
     assert bench.context.unusable == {1: BrokerUnusable(1, epoch, fault, None, (Listener("X", "h", 1),))}
+
+
+# --- members of the ISR that failed or died under an unaddressable leader ------------------------------------------
+
+
+async def led_by_an_unaddressable_broker(bench: Bench, answers: Answers) -> bytes:
+    """Let 1 lead (1, 2, 3) without an address while 2 cannot use its log; return the registration of 1."""
+    await bench.start((1, 2, 3), storage_id="s")
+    usable = (await bench.znode(paths.broker(1))).data
+    await damage(bench, 1)
+    await bench.fail_over()
+    await answers(2, ErrorCode.KAFKA_STORAGE_ERROR)
+    assert await bench.leader_and_isr() == (1, (1, 2, 3)), "no leader epoch begins"
+    return usable
+
+
+async def test_a_member_that_failed_leaves_with_an_unaddressable_leader_that_shuts_down(bench: Bench) -> None:
+    await led_by_an_unaddressable_broker(bench, Answers(bench))
+    epoch = bench.context.unusable[1].epoch
+    left = await bench.ask(ControlledShutdownRequest(1, epoch), ControlledShutdownResponse)
+    assert left.remaining == ()
+    assert await bench.leader_and_isr() == (3, (3,))
+
+
+async def test_a_member_that_failed_leaves_when_the_registration_of_its_leader_is_repaired(bench: Bench) -> None:
+    usable = await led_by_an_unaddressable_broker(bench, Answers(bench))
+    await damage(bench, 1, usable)
+    await bench.handle(BrokerModifications(1))
+    assert await bench.leader_and_isr() == (1, (1, 3))
+
+
+async def test_a_member_that_died_has_left_before_a_move_to_the_repaired_leader_goes_on(bench: Bench) -> None:
+    await bench.begin_move((1, 2, 3), (1, 3, 4))
+    usable = (await bench.znode(paths.broker(1))).data
+    await damage(bench, 1)
+    await bench.fail_over()
+    await bench.kill(2)
+    await damage(bench, 1, usable)
+    bench.seen.clear()
+    await bench.handle(BrokerModifications(1))
+    assert (await bench.read_state(TP)).isr == (1, 3)
+    assert bench.seen.rounds.index("leave") < bench.seen.rounds.index("A1")
+
+
+async def test_a_member_that_failed_leaves_with_an_unaddressable_leader_without_its_data(bench: Bench) -> None:
+    await led_by_an_unaddressable_broker(bench, Answers(bench))
+    await bench.unregister(1)
+    await bench.register(1, storage_id="another")
+    await bench.handle(BrokerChange())
+    assert await bench.leader_and_isr() == (3, (3,))
+
+
+@pytest.mark.parametrize("path", [paths.storage_id(1), paths.partition_state(TP)])
+async def test_a_repaired_broker_without_its_data_counts_as_dead_until_that_is_written(bench: Bench, path: str) -> None:
+    await bench.start((1, 2, 3), (1, 2, 3), storage_id="s")
+    await bench.unregister(1)
+    await bench.register(1, storage_id="another")
+    repaired = (await bench.znode(paths.broker(1))).data
+    await damage(bench, 1)
+    await bench.fail_over()
+    bench.seen.zookeeper.tree.allow(path, Access.READ)
+    await damage(bench, 1, repaired)
+    await bench.handle(BrokerChange())
+    assert bench.context.closed.brokers == {1}
+    assert registrations.epoch_of(bench.context, 1) is None
+    assert (await bench.read_state(TopicPartition("orders", 1))).leader == 2
+    bench.seen.zookeeper.tree.allow(path, Access.ALL)
+    await bench.handle(BrokerChange())
+    assert bench.context.closed.brokers == frozenset()
+    assert await bench.leader_and_isr() == (2, (2, 3))

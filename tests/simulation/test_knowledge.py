@@ -33,12 +33,12 @@ STUCK, UNFIT = Standing.STUCK, Standing.UNFIT
 TP: Final = TopicPartition("orders", 0)
 
 
-def read(knowledge: Knowledge, **epochs: int) -> None:
+def read(knowledge: Knowledge, *, storage: str | None = None, **epochs: int) -> None:
     """Let a controller read these brokers' registrations, by name: b1=7 is broker 1 at epoch 7."""
     brokers = {int(name[1:]): epoch for name, epoch in epochs.items()}
     knowledge.looked([paths.BROKER_IDS], [[str(id_) for id_ in brokers]])
     for id_, epoch in brokers.items():
-        data = formats.encode_broker(BrokerRegistration(id_, "h", 1, epoch), 0)
+        data = formats.encode_broker(BrokerRegistration(id_, "h", 1, epoch, storage_id=storage), 0)
         stat = Stat(czxid=epoch, mzxid=epoch, ctime_ms=0, mtime_ms=0, version=0, ephemeral_owner=1)
         knowledge.looked([paths.broker(id_)], [Znode(data, stat)])
 
@@ -330,3 +330,22 @@ async def test_a_setting_that_nobody_announced_may_never_be_known() -> None:
     settings.write(paths.topic_config("orders"), "2", is_announced=False)
     await trio.sleep(1000)
     assert settings.min_isrs.of("orders") == (2, 1)
+
+
+# --- brokers that lost their data -----------------------------------------------------------------------------------
+
+
+def test_a_broker_is_kept_out_until_its_storage_is_recorded() -> None:
+    recorded = {1: "old", 2: "new"}
+    knowledge = Knowledge(storage_id=recorded.get)
+    read(knowledge, storage="new", b1=1, b2=2, b3=3)
+    knowledge.began_event()
+    assert knowledge.emptied() == {1}
+    assert set(standings(knowledge)) == {LIVE, DEAD}
+    assert (standings(knowledge, 2), standings(knowledge, 3)) == ([LIVE], [LIVE])
+    recorded[1] = "new"
+    assert standings(knowledge) == [LIVE]
+    assert knowledge.has_kept_out(1), "what was sent before may arrive late"
+    assert not knowledge.has_kept_out(2)
+    knowledge.took_office()
+    assert not knowledge.has_kept_out(1)
