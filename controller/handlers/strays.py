@@ -51,6 +51,7 @@ from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
+from transport.store.chunks import plan_chunks
 from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op
 
 log = get_logger(__name__)
@@ -234,8 +235,9 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
-    size = context.config.request_limits.operations
-    parts = [tuple(gone[start : start + size]) for start in range(0, len(gone), size)]
+    limits = context.config.request_limits
+    chunks = plan_chunks([_deletes([stray]) for stray in gone], max_ops=limits.operations, max_bytes=limits.chunk)
+    parts = [tuple(gone[index] for index in chunk) for chunk in chunks]
     removals = {part: _removal(part) for part in parts}
     again = logged("replicas that are deleted stay recorded, and the order to delete them is repeated later")
     stale = yield from commit_each("deleted", removals, on_rejected=again)

@@ -52,12 +52,19 @@ async def test_a_record_that_another_process_removed_is_forgotten_and_keeps_no_o
 
 
 @pytest.mark.requirement("A6")
-@pytest.mark.parametrize("room", [1, 2])
+@pytest.mark.parametrize(
+    ("limits", "room"),
+    [
+        (RequestLimits(operations=1), 1),
+        (RequestLimits(operations=2), 2),
+        (RequestLimits(max_buffer=2 * len(paths.stray(replica(2)))), 1),
+    ],
+)
 async def test_records_are_removed_in_as_few_requests_as_have_room(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, room: int
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, limits: RequestLimits, room: int
 ) -> None:
-    monkeypatch.setattr(ControllerConfig, "request_limits", RequestLimits(operations=room))
     await shrink(bench)
+    monkeypatch.setattr(ControllerConfig, "request_limits", limits)
     steps = strays.deleted(bench.context, [(replica(n), EPOCH_DURING_DELETE) for n in (2, 3)])
     removal = next(steps)
     assert isinstance(removal, Change)
