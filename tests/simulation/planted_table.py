@@ -24,7 +24,7 @@ from tests.simulation.hunt import Catch, Died, digests_forked, each_forked, firs
 from tests.simulation.planted.bugs import AREA_OF, BUGS, draws_of, plan_of, planted
 
 RECORD: Final = Path(__file__).parent / "planted" / "caught_by.toml"
-MOST_SEEDS: Final = 500
+MOST_SEEDS: Final = 1000
 STAGES: Final = (5, 20, 60, 150)
 """All bugs are searched for in so many seeds, then those not caught in more: most results are seen soon."""
 
