@@ -36,7 +36,7 @@ class _LeadersTree:
 
 @define(eq=False)
 class Inspected(Administered):
-    """The part of a simulated cluster that only shows what is there. None of it takes virtual time."""
+    """The part of a simulated cluster that only shows its state. None of it takes virtual time."""
 
     controllers: dict[int, ControllerProcess]
     brokers: dict[int, BrokerProcess]

@@ -90,7 +90,7 @@ class Selection:
         return cls(texts or {benchmark: [""] for benchmark in benchmarks})
 
     def has(self, benchmark: str, row: str) -> bool:
-        """Whether a row is to be compared."""
+        """Return whether a row takes part in the comparison."""
         return any(text in row for text in self.texts[benchmark])
 
 

@@ -149,7 +149,7 @@ class BrokerChannels:
 
     _channels: dict[int, _Member] = field(factory=dict, init=False)
     _unaddressable: dict[int, Node] = field(factory=dict, init=False)
-    """The live brokers of Kafka's with a registration that cannot be used, with the listeners that they have."""
+    """The live Kafka brokers with a registration that cannot be used, with the listeners that they have."""
 
     _numbers: dict[int, tuple[int, Iterator[int]]] = field(factory=dict, init=False)
     """The epoch and the numbers of requests of each broker's last incarnation.

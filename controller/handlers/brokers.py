@@ -115,7 +115,7 @@ class Registrations:
 def note_unusable(context: ControllerContext, found: Sequence[BrokerUnusable]) -> Rounds[None]:
     """Take registrations that cannot be used for what they are: their brokers are alive.
 
-    Brokers are sent the live brokers again if some of these have no address: of such a broker of Kafka's, they learn
+    Brokers are sent the live brokers again if some of these have no address: of such a Kafka broker, they learn
     the listeners that it has.
     """
     news = [one for one in found if context.unusable.get(one.broker_id) != one]

@@ -1,4 +1,4 @@
-"""Replicas whose live brokers fail to carry out an order for them (KIP-112, and any error of a service).
+"""Replicas for which live brokers fail to carry out an order (KIP-112, and any error of a service).
 
 A broker answers each order for a replica with an outcome. `model.replica_failures` has the rules by which a failed
 replica leads, follows and is tried again. Of Kafka brokers only KAFKA_STORAGE_ERROR counts, and their orders are not

@@ -61,7 +61,7 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
 
 
 def _failed(context: ControllerContext, topics: Iterable[str]) -> tuple[FailedReplica, ...]:
-    """Return the replicas of topics whose brokers failed to carry out an order."""
+    """Return the replicas of topics for which brokers failed to carry out an order."""
     names = set(topics) if context.failures else ()
     failed = []
     for (tp, broker_id), failure in context.failures.items():

@@ -298,7 +298,7 @@ def remove(name: str) -> Rounds[bool]:
         return False
     [below] = yield from descendants([path])
     deletes = [Step(writes=(Delete(each),)) for each in (*(below or ()), path)]
-    left = logged("what is left of a rollout that was removed stays until the next controller")
+    left = logged("the rest of a removed rollout stays until the next controller")
     yield from commit("rollouts", deletes, on_rejected=left)
     yield from apply("rollouts", [Step(facts=(RolloutGone(name),))])
     return True

@@ -88,7 +88,7 @@ def happen(rollout: Rollout, happening: Happening, **fields: object) -> Rounds[b
 def write_marks(rollout: Rollout, changes: Mapping[int, Changes]) -> Rounds[list[int]]:
     """Write the states of moves, by part; what has not been written is not known to the context either.
 
-    Return the parts that the store rejects, or whose rollout somebody has removed.
+    Return the parts that the store rejects, and those of removed rollouts.
     """
     versions = {first: rollout.parts[first].version for first, found in changes.items() if found}
     failed = list[int]()

@@ -193,7 +193,7 @@ def settle(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
 
 
 def _settle_deleted(context: ControllerContext, rollout: Rollout) -> Rounds[None]:
-    """Mark the moves that wait, and whose topics are gone; also while the rollout is paused."""
+    """Mark the moves that wait and have lost their topics, also while the rollout is paused."""
     changes: defaultdict[int, dict[int, tuple[MoveState, str]]] = defaultdict(dict)
     for part in rollout.parts.values():
         gone = [name for name in part.topic_ids if name not in context.topics or name in context.deletions]

@@ -1,6 +1,6 @@
 """What an ACL keeps the controller from writing, where the controller must act as if it were written, or wait.
 
-No watch fires when an ACL changes, so what is here is tried again after a while.
+No watch fires when an ACL changes, so each entry is tried again after a while.
 """
 
 from __future__ import annotations

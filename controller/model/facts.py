@@ -35,7 +35,7 @@ class BrokerUnusable:
     """A broker has a registration that cannot be used: it is alive, and perhaps has no address for the controller.
 
     `epoch` is the czxid of the znode, -1 where an ACL hides it, and `fault` the reason in one line. `listeners` are
-    those of a broker of Kafka's that lacks only the one for the controller.
+    those of a Kafka broker that lacks only the one for the controller.
     """
 
     broker_id: int

@@ -89,7 +89,7 @@ class Rollout:
     """The seconds that it has run under this controller, pauses not counted."""
 
     looked: float | None = None
-    """The moment of the last look, of a clock that nobody sets."""
+    """The moment of the last look, of a clock that is never set."""
 
     is_look_due: bool = True
     """Whether something has changed since it was looked around last: a part of the plan was opened."""

@@ -92,7 +92,7 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
         lambda c, _p: sum(failure.is_of_log for failure in c.failures.values()),
     ),
     "klamm_failed_replicas": (
-        "Replicas whose live brokers failed to carry out an order, and have not carried it out since.",
+        "Replicas for which live brokers failed to carry out an order, and have not carried it out since.",
         lambda c, _p: sum(not failure.is_over for failure in c.failures.values()),
     ),
 }
