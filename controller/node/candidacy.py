@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from attrs import define, field, frozen
@@ -111,7 +112,18 @@ class AmongKafka:
             raise ForeignCluster(reason)
 
     async def require_kind(self, store: MetadataStore) -> None:
-        """Raise ForeignCluster for a broker of our own, or one that could not replace us; adopt the brokers' ACLs."""
+        """Raise ForeignCluster for a broker of our own, or one that could not replace us; adopt the brokers' ACLs.
+
+        Only controllers out of office ask; one that is refused keeps no lock of an earlier office from others.
+        """
+        try:
+            await self._require_kind(store)
+        except ForeignCluster:
+            with suppress(UndecodableZnode):
+                await _unlock(store, await read_office(store))
+            raise
+
+    async def _require_kind(self, store: MetadataStore) -> None:
         ids = [id_ for id_ in paths.numbers(await children_of(store, paths.BROKER_IDS)) if id_ != self._controller_id]
         found = await store.read([paths.broker(id_) for id_ in ids])
         for id_, znode in zip(ids, found, strict=True):
@@ -163,11 +175,21 @@ class AmongKafka:
             say("looking ahead to an election", found=str(finding))
 
     async def _stand(self, store: MetadataStore, znodes: OfficeZnodes, claim: Claim) -> Won | Standby | None:
-        """Take office unless our settings forbid it; return None if another write came first."""
+        """Take office unless our settings forbid it; return None if another write came first.
+
+        A controller that lost an office in this session, and may not stand again, leaves the lock to others. The watch
+        on the lock then has it stand once more, without a lock to delete.
+        """
         if reason := await self._reason_not_to_stand(store, znodes):
+            if not await _unlock(store, znodes):
+                return None
             self._say(reason)
             return Standby(_others_controller(znodes), reason)
-        won = await _take(store, claim, self._controller_id)
+        try:
+            won = await _take(store, claim, self._controller_id)
+        except ForeignCluster:
+            await _unlock(store, znodes)
+            raise
         if won is not None:
             self._said = ""
         return won
@@ -250,6 +272,23 @@ async def _did(store: MetadataStore, ops: Sequence[Op]) -> bool:
     except Conflict:
         return False
     return True
+
+
+async def _unlock(store: MetadataStore, znodes: OfficeZnodes) -> bool:
+    """Delete the lock of an office that our session has lost, if it holds it; return False if another write came first.
+
+    The version of the epoch fences the lock: whoever else holds it by now was elected under a later one.
+    """
+    lock = znodes.lock
+    if lock is None or lock.session_id != store.session_id:
+        return True
+    fence = Check(paths.CONTROLLER_EPOCH, znodes.epoch_version)
+    try:
+        return await _did(store, [fence, *await registration_of(store, lock), Delete(paths.OFFICE_LOCK, lock.version)])
+    except Rejected as rejected:
+        cure = "stop this controller, so that another one can be elected"
+        log.warning("the lock of a lost office cannot be deleted", reason=str(rejected), cure=cure)
+        return True
 
 
 async def _leave(store: MetadataStore, znodes: OfficeZnodes, leaving: GiveUp) -> bool:

@@ -13,14 +13,18 @@ import pytest
 from attrs import define
 from structlog.testing import capture_logs
 
+from controller.config import ControllerConfig
 from controller.model.election_results import Standby, Won
 from controller.node.candidacy import AmongKafka
 from controller.node.controller_election import ForeignCluster
+from controller.node.kafka_checks import KafkaChecks
 from simulator.store.ensemble import SimulatedEnsemble
 from tests.controller.meddler import Meddler
+from tests.kit.kafka_registrations import begin_cluster
 from tests.kit.passing_store import PassingStore
 from transport.kafka.registration import encode_controller
 from transport.metadata import BrokerRegistration, Listener
+from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import (
@@ -37,6 +41,7 @@ from transport.store.protocol import (
     children_of,
     ensure_paths,
 )
+from transport.store.tree import Access
 from transport.store.zookeeper import open_zookeeper
 
 NOW_MS = 1_700_000_000_000
@@ -182,6 +187,60 @@ async def test_who_resigns_is_no_longer_among_the_brokers(store: MetadataStore, 
     await me.resign(store, won)
     assert not await is_there(store, path)
     assert await is_there(store, others)
+
+
+async def lose_office(store: MetadataStore, other: MetadataStore, me: AmongKafka) -> Won:
+    """Take office, register among the brokers, and have another client raise the epoch."""
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    await registered(store)
+    await other.multi([Set(paths.CONTROLLER_EPOCH, b"9", -1)])
+    return won
+
+
+@pytest.mark.parametrize("is_in_office", [False, True])
+async def test_who_may_not_stand_again_leaves_the_lock_to_others(
+    store: MetadataStore, other: MetadataStore, is_in_office: bool
+) -> None:
+    checks = KafkaChecks(ControllerConfig(1001, kafka=True), TcpNetwork())
+    me = AmongKafka(1001, lambda: NOW_MS, checks)
+    await begin_cluster(store)
+    won = await lose_office(store, other, me)
+    await store.multi([Delete(paths.CLUSTER_ID)])
+    fired: list[StoreEvent] = []
+    store.subscribe(fired.append)
+    for _ in range(2):
+        outcome = await me.elect(store, won if is_in_office else None)
+        assert isinstance(outcome, Standby)
+        assert outcome.reason.startswith("there is no /cluster/id")
+    assert await store.read([paths.OFFICE_LOCK, paths.broker(1001)]) == [None, None]
+    assert fired.count(WatchFired(paths.OFFICE_LOCK, WatchKind.DELETED)) == 1
+    assert await candidate(1002).elect(other, None) == Won(10, 3)
+    await me.elect(store, None)
+    assert await is_there(store, paths.OFFICE_LOCK), "it is another controller's by now"
+
+
+async def test_who_finds_brokers_of_another_kind_leaves_the_lock_to_others(
+    store: MetadataStore, other: MetadataStore
+) -> None:
+    me = candidate()
+    await lose_office(store, other, me)
+    ours = formats.encode_broker(BrokerRegistration(5, "127.0.0.1", 9092, -1), 0)
+    await other.multi([Create(paths.broker(5), ours, ephemeral=True)])
+    with pytest.raises(ForeignCluster, match="broker 5 is one of Klamm's own"):
+        await me.require_kind(store)
+    assert await store.read([paths.OFFICE_LOCK, paths.broker(1001)]) == [None, None]
+
+
+async def test_who_may_no_longer_write_the_epoch_leaves_the_lock_to_others(memory: MemoryZooKeeper) -> None:
+    async with memory.session() as store, memory.session() as other:
+        await ensure_paths(store, paths.PERSISTENT)
+        me = candidate()
+        won = await lose_office(store, other, me)
+        memory.tree.allow(paths.CONTROLLER_EPOCH, Access.READ)
+        with pytest.raises(ForeignCluster, match="the office cannot be taken"):
+            await me.elect(store, won)
+        assert await store.read([paths.OFFICE_LOCK, paths.broker(1001)]) == [None, None]
 
 
 async def test_who_finds_another_in_office_is_no_longer_among_the_brokers(

@@ -242,6 +242,18 @@ async def test_a_controller_waits_for_a_cluster(controllers: Controllers, store:
     await until(lambda: service.is_active)
 
 
+async def test_a_controller_that_may_not_stand_again_leaves_the_lock_to_others(
+    controllers: Controllers, store: MemoryStore
+) -> None:
+    first = await controllers.start_active(kafka=True)
+    second = await controllers.start(1002, kafka=True)
+    await until(lambda: reason_of(second) == "standing by for controller 1001")
+    taken_id = Create(paths.broker(1001), kafka_registrations.encode(Listener("PLAINTEXT", HOST, 1)), ephemeral=True)
+    await store.multi([taken_id, Set(paths.CONTROLLER_EPOCH, b"9", -1)])
+    await until(lambda: second.is_active)
+    await until(lambda: reason_of(first) == "standing by for controller 1002")
+
+
 async def test_what_cannot_be_read_does_not_keep_a_vacant_office_of_ours(
     controllers: Controllers, store: MemoryStore, nursery: trio.Nursery
 ) -> None:
