@@ -254,6 +254,18 @@ async def test_a_controller_that_may_not_stand_again_leaves_the_lock_to_others(
     await until(lambda: reason_of(first) == "standing by for controller 1002")
 
 
+async def test_a_standby_learns_that_its_id_has_become_a_brokers(controllers: Controllers, store: MemoryStore) -> None:
+    first = await controllers.start_active(kafka=True)
+    second = await controllers.start(1002, kafka=True)
+    await until(lambda: reason_of(second) == "standing by for controller 1001")
+    topic = formats.TopicZnode({0: ReplicaAssignment((1, 1002))}, "id")
+    await store.multi([Create(paths.topic("orders"), formats.encode_topic(topic))])
+    controllers.memory.expire(first.store.session_id, reconnect=False)
+    await until(lambda: "id 1002 is that of a broker, which has a replica of orders-0" in reason_of(second))
+    controllers.memory.reconnect(first.store.session_id)
+    await until(lambda: first.is_active)
+
+
 async def test_what_cannot_be_read_does_not_keep_a_vacant_office_of_ours(
     controllers: Controllers, store: MemoryStore, nursery: trio.Nursery
 ) -> None:
