@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 
 import klamm
 from controller.admin.handover import HandoverRefused, take_over
@@ -304,6 +305,35 @@ async def test_take_over_is_refused_for_a_listener_that_some_lack(
     await kafka_registrations.register(store, 2, Listener("EXTERNAL", HOST, 1))
     await standing_by(await controllers.start(**RIGHT))
     assert "broker 2 would get no orders" in await refused(store)
+    assert broker.orders == []
+
+
+@pytest.mark.parametrize("access", [Access.ALL, Access.READ])
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_an_order_is_judged_although_the_findings_cannot_be_recorded(
+    controllers: Controllers, store: MemoryStore, broker: ScriptedBroker, access: Access, is_refused: bool
+) -> None:
+    await store.multi([KAFKAS, Create(paths.CONTROLLER_EPOCH, b"4")])
+    await standing_by(
+        service := await controllers.start(kafka=True) if is_refused else await controllers.start(**RIGHT)
+    )
+    address = paths.controller_endpoint(1001)
+    if access is Access.ALL:
+        await store.multi([Set(address, b"damaged", -1)])
+    controllers.memory.tree.allow(address, access)
+    with capture_logs() as logs:
+        await store.multi([Create(paths.TAKE_OVER)])
+        if is_refused:
+            await until(lambda: "no live broker has a listener named PLAINTEXT" in reason_of(service))
+            await store.multi([Delete(paths.TAKE_OVER)])
+            await standing_by(service)
+        else:
+            await until(lambda: service.is_active)
+    [warning] = [log for log in logs if log["event"] == "the findings about an order cannot be recorded"]
+    assert address in warning["fault"]
+    assert warning["log_level"] == "warning"
+    assert "start it again" in warning["cure"]
+    assert not [log for log in logs if log["log_level"] == "error" or "failed" in log["event"]]
     assert broker.orders == []
 
 
