@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from controller.model.context import ControllerContext
 from controller.model.facts import MarkersKept
 from controller.model.faults import unknown_topic
-from controller.model.rounds import Rounds, Step, apply, children, commit_each, existing
+from controller.model.rounds import Rounds, Step, apply, children, commit_each, existing, until_none_is_left
 from transport.errors import ErrorCode
 from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
@@ -21,13 +21,38 @@ def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[De
     """Mark topics for deletion; the watch on the list of markers then begins it. Marking is idempotent."""
     errors = {name: _refusal(context, name) for name in names}
     wanted = [name for name, error in errors.items() if error is None and name not in context.deletions]
-    # A refused step means that the marker exists already, which is as good.
-    steps = {name: Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted}
-    rejected = list[str]()
-    yield from commit_each("mark", steps, on_rejected=rejected.extend)
     text = "the marker of its deletion cannot be written: see the controller's log"
-    errors |= {name: TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, text) for name in rejected}
+
+    def mark(pending: list[str]) -> Rounds[list[str]]:
+        rejected = list[str]()
+        steps = {name: Step(writes=(Create(paths.delete_topic(name)),)) for name in pending}
+        stale = yield from commit_each("mark", steps, on_rejected=rejected.extend)
+        errors.update((name, TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, text)) for name in rejected)
+        # A marker exists already. That is as good, unless it is not heeded.
+        kept, again = yield from _replace_unheeded(context, stale)
+        errors.update((name, _stays(name)) for name in kept)
+        return again
+
+    yield from until_none_is_left("mark", wanted, mark)
     return DeleteTopicsResponse(tuple(error or TopicError(name) for name, error in errors.items()))
+
+
+def _replace_unheeded(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], list[str]]]:
+    """Replace markers that `read_marked` would not heed by new ones; return those that stay, and those that changed."""
+    earlier, unclear = yield from _of_earlier_topics(context, names)
+    kept = list[str]()
+    steps = {}
+    for name in (*earlier, *unclear):
+        path = paths.delete_topic(name)
+        # In whatever way the marker has changed, it is no newer than the one that takes its place.
+        steps[name] = Step(writes=(Delete(path), Create(path)))
+    changed = yield from commit_each("mark", steps, on_rejected=kept.extend)
+    return kept, changed
+
+
+def _stays(name: str) -> TopicError:
+    text = f"a marker that an earlier topic left stays, and deletes no later one: delete {paths.delete_topic(name)}"
+    return TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, f"{text}, and ask again")
 
 
 def _refusal(context: ControllerContext, name: str) -> TopicError | None:

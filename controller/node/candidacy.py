@@ -101,6 +101,9 @@ class AmongKafka:
     _said: str = field(default="", init=False)
     """The reason that was logged last, so that it is logged once."""
 
+    _unrecorded_order: int = field(default=0, init=False)
+    """The czxid of the order for which it was logged last that findings cannot be recorded."""
+
     async def require_eligible(self, store: MetadataStore) -> None:
         """See `Candidacy`."""
         await self.require_kind(store)
@@ -209,12 +212,27 @@ class AmongKafka:
         reasons = [] if is_forced else kafka_checks.texts(findings, *weights)
         if is_ordered:
             lines = tuple(map(str, findings))
-            await record(store, Record(self._controller_id, znodes.order_zxid, bool(reasons), lines))
+            await self._record(store, Record(self._controller_id, znodes.order_zxid, bool(reasons), lines))
         if not reasons:
             for finding in findings:
                 say = log.info if finding.weight is Weight.LOOK else log.warning
                 say("standing for election in spite of this", found=str(finding), forced=is_forced)
         return "; ".join(reasons)
+
+    async def _record(self, store: MetadataStore, found: Record) -> None:
+        """Record what was found for an order; if that is impossible, log it once, and judge the order all the same."""
+        try:
+            await record(store, found)
+        except (Rejected, UndecodableZnode) as fault:
+            if found.order_zxid == self._unrecorded_order:
+                return
+            self._unrecorded_order = found.order_zxid
+            cure = (
+                "let this controller write its address there, or start it again: an operator reads the findings there"
+            )
+            log.warning(
+                "the findings about an order cannot be recorded", fault=str(fault), found=found.lines, cure=cure
+            )
 
     async def resign(self, store: MetadataStore, won: Won) -> None:
         """Give up the lock, and leave `/controller` as it is: stopping a process is no release."""

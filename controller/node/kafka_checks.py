@@ -69,9 +69,6 @@ class KafkaChecks:
     _confirmed: dict[int, int] = field(factory=dict, init=False)
     """The epochs of the brokers that have confirmed the settings."""
 
-    _is_id_free: bool = field(default=False, init=False)
-    """Whether no assignment named our id when that was looked up."""
-
     async def before_election(self, store: MetadataStore) -> list[Finding]:
         """Check what forbids an election, and watch the znodes that it follows from."""
         found = await self._cluster_and_id(store)
@@ -106,11 +103,10 @@ class KafkaChecks:
         if registered is not None and not is_controllers(id_, registered.data):
             text = f"id {id_} is that of a live broker: give the controller one that no broker has"
             return [Finding(Weight.DANGER, text)]
-        # Brokers may have placed replicas on the id of a controller that was in office.
-        if known is None and not self._is_id_free and (topics := await topics_that_name(store, {id_})):
+        # Brokers may have placed replicas on the id of a controller that was in office. Until it was in office once,
+        # each election reads the topics: one of a broker that is down may have been created since the last.
+        if known is None and (topics := await topics_that_name(store, {id_})):
             return [kafka_checks.id_of_broker(id_, topics)]
-        # A broker that registers under this id later is seen above.
-        self._is_id_free = True
         return []
 
     async def _live(self, store: MetadataStore) -> list[Live]:

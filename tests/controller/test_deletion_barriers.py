@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import pytest
 from attrs import evolve
 
@@ -23,6 +25,7 @@ from tests.controller.deletions import (
     znodes,
 )
 from tests.controller.meddler import Meddler, set_assignments
+from tests.kit.passing_store import PassingStore
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionItem,
@@ -44,7 +47,8 @@ from transport.messages import (
 )
 from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Delete
+from transport.store.protocol import Committed, Create, Delete, Op, Rejected
+from transport.store.tree import Access
 
 pytestmark = pytest.mark.usefixtures("all_transitions_are_legal")
 
@@ -192,6 +196,61 @@ async def test_an_administrator_asks_once_or_twice(bench: Bench) -> None:
     assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)], "the deletion is under way"
     await deleted(bench, replica(1), replica(2))
     assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+async def start_with_earlier_marker(bench: Bench) -> None:
+    """Know a topic that was created after a marker of its name, which has not been read yet."""
+    await bench.start()
+    await bench.store.multi([Create(paths.delete_topic("orders"))])
+    await bench.write_topic("orders", (1, 2))
+    await bench.handle(TopicChange())
+
+
+async def is_deleted(bench: Bench) -> bool:
+    await bench.handle(TopicDeletion())
+    return told_to_delete(bench) == [(1, TP), (2, TP)]
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize("is_hidden", [False, True])
+async def test_a_request_replaces_the_marker_of_an_earlier_topic(bench: Bench, is_hidden: bool) -> None:
+    await start_with_earlier_marker(bench)
+    if is_hidden:
+        bench.seen.zookeeper.tree.allow(paths.delete_topic("orders"), Access.NONE)
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)]
+    assert await is_deleted(bench)
+
+
+async def test_a_marker_of_an_earlier_topic_may_go_before_it_is_replaced(bench: Bench) -> None:
+    await start_with_earlier_marker(bench)
+    path = paths.delete_topic("orders")
+    bench.runner.store = meddler = Meddler(bench.store, path, [Delete(path)], earlier=1)
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)]
+    assert meddler.overtaken == 1
+    assert await is_deleted(bench)
+
+
+class OnlyCreating(PassingStore):
+    """A session that may create markers and not delete them."""
+
+    async def multi(self, ops: Sequence[Op], *, known: Collection[str] = ()) -> Committed:
+        """Do all of `ops` or nothing."""
+        for index, op in enumerate(ops):
+            if isinstance(op, Delete) and op.path == paths.delete_topic("orders"):
+                raise Rejected(index, op.path, "its ACL forbids it")
+        return await super().multi(ops, known=known)
+
+
+async def test_a_marker_that_cannot_be_replaced_is_an_error(bench: Bench) -> None:
+    await start_with_earlier_marker(bench)
+    bench.runner.store = OnlyCreating(bench.store)
+    await bench.handle(TopicDeletion())
+    [answer] = (await bench.ask(DeleteTopicsRequest(("orders",)), DeleteTopicsResponse)).topics
+    assert answer.error is ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert f"delete {paths.delete_topic('orders')}, and ask again" in (answer.message or "")
+    await bench.store.multi([Delete(paths.delete_topic("orders"))])
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)]
+    assert await is_deleted(bench)
 
 
 @pytest.mark.requirement("D8")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 
 import klamm
 from controller.admin.handover import HandoverRefused, take_over
@@ -254,6 +255,18 @@ async def test_a_controller_that_may_not_stand_again_leaves_the_lock_to_others(
     await until(lambda: reason_of(first) == "standing by for controller 1002")
 
 
+async def test_a_standby_learns_that_its_id_has_become_a_brokers(controllers: Controllers, store: MemoryStore) -> None:
+    first = await controllers.start_active(kafka=True)
+    second = await controllers.start(1002, kafka=True)
+    await until(lambda: reason_of(second) == "standing by for controller 1001")
+    topic = formats.TopicZnode({0: ReplicaAssignment((1, 1002))}, "id")
+    await store.multi([Create(paths.topic("orders"), formats.encode_topic(topic))])
+    controllers.memory.expire(first.store.session_id, reconnect=False)
+    await until(lambda: "id 1002 is that of a broker, which has a replica of orders-0" in reason_of(second))
+    controllers.memory.reconnect(first.store.session_id)
+    await until(lambda: first.is_active)
+
+
 async def test_what_cannot_be_read_does_not_keep_a_vacant_office_of_ours(
     controllers: Controllers, store: MemoryStore, nursery: trio.Nursery
 ) -> None:
@@ -292,6 +305,35 @@ async def test_take_over_is_refused_for_a_listener_that_some_lack(
     await kafka_registrations.register(store, 2, Listener("EXTERNAL", HOST, 1))
     await standing_by(await controllers.start(**RIGHT))
     assert "broker 2 would get no orders" in await refused(store)
+    assert broker.orders == []
+
+
+@pytest.mark.parametrize("access", [Access.ALL, Access.READ])
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_an_order_is_judged_although_the_findings_cannot_be_recorded(
+    controllers: Controllers, store: MemoryStore, broker: ScriptedBroker, access: Access, is_refused: bool
+) -> None:
+    await store.multi([KAFKAS, Create(paths.CONTROLLER_EPOCH, b"4")])
+    await standing_by(
+        service := await controllers.start(kafka=True) if is_refused else await controllers.start(**RIGHT)
+    )
+    address = paths.controller_endpoint(1001)
+    if access is Access.ALL:
+        await store.multi([Set(address, b"damaged", -1)])
+    controllers.memory.tree.allow(address, access)
+    with capture_logs() as logs:
+        await store.multi([Create(paths.TAKE_OVER)])
+        if is_refused:
+            await until(lambda: "no live broker has a listener named PLAINTEXT" in reason_of(service))
+            await store.multi([Delete(paths.TAKE_OVER)])
+            await standing_by(service)
+        else:
+            await until(lambda: service.is_active)
+    [warning] = [log for log in logs if log["event"] == "the findings about an order cannot be recorded"]
+    assert address in warning["fault"]
+    assert warning["log_level"] == "warning"
+    assert "start it again" in warning["cure"]
+    assert not [log for log in logs if log["log_level"] == "error" or "failed" in log["event"]]
     assert broker.orders == []
 
 
