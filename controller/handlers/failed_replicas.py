@@ -70,7 +70,7 @@ def orders_answered(
     stopped = [tp for tp in ended if here[tp].order is ReplicaOrder.STOP]
     facts = tuple([ReplicaRecovered((tp, broker_id)) for tp in stopped])
     yield from apply("stops", [Step(tuple(stopped), facts=facts)] if stopped else [])
-    yield from _recovered(context, [tp for tp in ended if tp not in stopped], broker_id)
+    yield from _recovered(context, [tp for tp in ended if here[tp].order is not ReplicaOrder.STOP], broker_id)
 
 
 def _counts(context: ControllerContext, replica: Replica, outcome: Outcome) -> bool:
@@ -142,7 +142,8 @@ def _replace_leaders(context: ControllerContext, tps: Sequence[TopicPartition], 
     offline = Step(tuple(leaderless), facts=(PartitionsMoved(leaderless, PartitionPhase.OFFLINE),))
     yield from apply("offline", [offline] if leaderless else [])
     yield from leadership.elect_leaders(context, leaderless, only_cleanly=True)
-    replaced = [tp for tp in leaderless if context.leadership.get(tp, NEVER_LED).leader != led[tp].leader]
+    elected = [tp for tp in leaderless if context.leadership.get(tp, NEVER_LED).leader != led[tp].leader]
+    replaced = dict.fromkeys(elected)
     facts = tuple([FailedLeaderReplaced(tp, now) for tp in replaced])
     yield from apply("replaced", [Step(tuple(replaced), facts=facts)] if replaced else [])
     yield from publish(context, [tp for tp in tps if tp not in replaced])
@@ -197,8 +198,8 @@ def try_again(context: ControllerContext, now: float) -> Rounds[None]:
     """Repeat the orders that are due, and let replicas lead again that failed to."""
     waiting = [replica for replica in context.failures if _waits(context, replica)]
     due = [replica for replica in waiting if _next_try(context, replica) <= now]
-    leaving = [replica for replica in due if context.failures[replica].order is ReplicaOrder.STOP]
-    able = [replica for replica in due if _may_lead_again(context, replica)]
+    leaving = dict.fromkeys(replica for replica in due if context.failures[replica].order is ReplicaOrder.STOP)
+    able = dict.fromkeys(replica for replica in due if _may_lead_again(context, replica))
     others = [replica for replica in due if replica not in leaving and replica not in able]
     yield from _stop_again(context, leaving, now)
     yield from _order_again(context, others, now)
@@ -212,11 +213,13 @@ def _may_lead_again(context: ControllerContext, replica: Replica) -> bool:
     return failure.order is ReplicaOrder.LEAD and not failure.keeps_from_following and not is_leader
 
 
-def _order_again(context: ControllerContext, replicas: Sequence[Replica], now: float) -> Rounds[None]:
+def _order_again(context: ControllerContext, replicas: Iterable[Replica], now: float) -> Rounds[None]:
     """Repeat the orders in effect to lead and follow."""
+    by_broker: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, broker_id in replicas:
+        by_broker[broker_id].append(tp)
     steps = []
-    for broker_id in dict.fromkeys(broker_id for _, broker_id in replicas):
-        tps = [tp for tp, id_ in replicas if id_ == broker_id]
+    for broker_id, tps in by_broker.items():
         orders = tuple(orders_of_all(context, describe_led(context, tps), [broker_id], ()))
         facts = tuple([ReplicaOrderedAgain((tp, broker_id), now) for tp in tps])
         steps.append(Step(tuple(tps), facts=facts, publications=orders))
@@ -248,7 +251,7 @@ def _is_to_stop(context: ControllerContext, replica: Replica) -> bool:
     return state is not None and broker_id in context.shutting_down and broker_id not in (state.leader, *state.isr)
 
 
-def _let_lead(context: ControllerContext, replicas: Sequence[Replica], now: float) -> Rounds[None]:
+def _let_lead(context: ControllerContext, replicas: Iterable[Replica], now: float) -> Rounds[None]:
     """Let replicas lead again: those of partitions with a working leader, and one of each of the others.
 
     Where no leader works, the member of the ISR leads that has waited longest, if it is time for another election.

@@ -82,6 +82,9 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
     """The last failure of each replica that has failed and not carried out an order since."""
 
     _failures: dict[tuple[TopicPartition, int], ReplicaFailure] = field(factory=dict, init=False)
+    _counts: dict[TopicPartition, int] = field(factory=dict, init=False)
+    """How many replicas of a partition have failed, if any have."""
+
     _elections: dict[TopicPartition, tuple[float, ...]] = field(factory=dict, init=False)
     """The times of the last elections that failures have caused, of partitions with failures."""
 
@@ -96,6 +99,8 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
 
     def put(self, replica: tuple[TopicPartition, int], failure: ReplicaFailure) -> None:
         """Record the last failure of a replica."""
+        if replica not in self._failures:
+            self._counts[replica[0]] = self._counts.get(replica[0], 0) + 1
         self._failures[replica] = failure
 
     def tried(self, replica: tuple[TopicPartition, int], at: float) -> None:
@@ -108,8 +113,13 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
 
     def forget(self, replica: tuple[TopicPartition, int]) -> None:
         """Forget a replica's failures, if there are any."""
-        if self._failures.pop(replica, None) is not None and not any(tp == replica[0] for tp, _ in self._failures):
-            self._elections.pop(replica[0], None)
+        if self._failures.pop(replica, None) is None:
+            return
+        tp = replica[0]
+        self._counts[tp] -= 1
+        if self._counts[tp] == 0:
+            del self._counts[tp]
+            self._elections.pop(tp, None)
 
     def forget_broker(self, broker_id: int) -> None:
         """Forget the failures of a broker's incarnation."""
