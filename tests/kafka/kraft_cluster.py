@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ import trio
 from attrs import frozen
 
 from tests.kafka import jars
-from tests.kafka.real_brokers import RealBroker, kill
+from tests.kafka.real_brokers import RealBroker
 from transport.zookeeper_server import HOST, free_port
 
 RELEASE: Final = jars.KRAFT
@@ -68,12 +69,12 @@ async def kraft_cluster(
     try:
         async with trio.open_nursery() as nursery:
             for node in nodes.values():
-                nursery.start_soon(node.start)
+                nursery.start_soon(partial(node.start, records=True))
         yield Cluster(nodes)
     finally:
-        for node in nodes.values():
-            for process in node.processes:
-                kill(process)
+        with trio.CancelScope(shield=True):
+            for node in nodes.values():
+                await node.end()
 
 
 def _node(id_: int, controller: int, directory: Path, common: Mapping[str, str], release: str, heap: str) -> RealBroker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from tests.kafka.class_archives import ClassArchive
 from tests.kit.ports import lasting_port
 from transport.child_process import spawn
 from transport.zookeeper_server import HOST, find_java
@@ -51,6 +52,8 @@ class RealBroker:
     heap: str = "256m"
     processes: list[subprocess.Popen[bytes]] = field(factory=list, init=False)
     """All of them since the first start."""
+    _recorded: ClassArchive | None = field(default=None, init=False)
+    """The archive that its process writes when it ends in order."""
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -71,8 +74,8 @@ class RealBroker:
         """Return what it has of the partitions of a topic."""
         return [path for directory in self.log_dirs for path in directory.glob(f"{topic}-*")]
 
-    async def start(self) -> None:
-        """Start it, and return when it listens.
+    async def start(self, *, records: bool = False) -> None:
+        """Start it, and return when it listens. It `records` its classes for other brokers if `end` ends it.
 
         Raises RuntimeError, with the end of its log, if it ends before it listens or takes too long.
         """
@@ -85,7 +88,11 @@ class RealBroker:
         lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(self.settings)).items()]
         (self.directory / "server.properties").write_text("".join(lines))
         (self.directory / "log4j.properties").write_text(_LOGGING)
-        self.processes.append(spawn(_command(self.jars, self.directory, self.heap), self.log))
+        archive = ClassArchive.of(self.jars)
+        options = archive.options()
+        if records and (recording := archive.recording()):
+            options, self._recorded = recording, archive
+        self.processes.append(spawn(_command(self.jars, self.directory, self.heap, options), self.log))
         with trio.move_on_after(START_SECONDS):
             await _until_listening(self.process, self.port)
         if self.process.poll() is not None or not await listens(self.port):
@@ -111,6 +118,13 @@ class RealBroker:
             return None
         return process.returncode
 
+    async def end(self) -> None:
+        """End all of its processes; the last one in order if it records its classes."""
+        if self._recorded is not None:
+            self._recorded.end(await self.terminate())
+        for process in self.processes:
+            kill(process)
+
 
 def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process with SIGKILL, and wait for its end."""
@@ -130,15 +144,16 @@ async def real_broker(
     """Run a broker of Kafka's in a folder until the end of the block. It listens when the block begins."""
     broker = RealBroker(broker_id, jars, zookeeper, directory, settings or {}, port or lasting_port())
     try:
-        await broker.start()
+        await broker.start(records=True)
         yield broker
     finally:
         with trio.CancelScope(shield=True):
             await broker.terminate()
+            await broker.end()
 
 
-def _command(jars: Path, directory: Path, heap: str) -> list[str]:
-    options = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
+def _command(jars: Path, directory: Path, heap: str, more: Sequence[str]) -> list[str]:
+    options = [*more, f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
     logging = f"-Dlog4j.configuration=file:{directory}/log4j.properties"
     settings = str(directory / "server.properties")
     return [find_java(), *options, logging, "-cp", f"{jars}/*", "kafka.Kafka", settings]
