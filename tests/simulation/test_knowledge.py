@@ -49,7 +49,7 @@ def standings(knowledge: Knowledge, broker_id: int = 1) -> list[Standing]:
 
 def known(**epochs: int) -> Knowledge:
     knowledge = Knowledge()
-    read(knowledge, **epochs)
+    read(knowledge, storage=None, **epochs)
     knowledge.began_event()
     return knowledge
 
