@@ -16,20 +16,10 @@ import trio
 from attrs import define, field
 
 from actors import Backoff, EventQueue, EventStatistics
+from controller import events
 from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.events import (
-    BrokerChange,
-    BrokerModifications,
-    ControllerEvent,
-    Elect,
-    Reload,
-    RequestEvent,
-    RolloutLook,
-    SessionEnded,
-    cut_off,
-)
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
@@ -107,7 +97,7 @@ class ControllerService:
     """The reason for which this one stands by: the controller in office, or that it may not stand."""
 
     _candidacy: Candidacy = field(init=False)
-    _queue: EventQueue[ControllerEvent] = field(init=False)
+    _queue: EventQueue[events.ControllerEvent] = field(init=False)
     _answers: Answers = field(init=False)
     _event_log: EventLog = field(init=False)
     _instruments: Instruments = field(init=False)
@@ -175,7 +165,7 @@ class ControllerService:
 
     # --- what feeds the queue -----------------------------------------------------------------------------------
 
-    def tell(self, event: ControllerEvent) -> None:
+    def tell(self, event: events.ControllerEvent) -> None:
         """Queue an event; for embedders and tests that script events."""
         self._queue.tell(event)
 
@@ -195,13 +185,13 @@ class ControllerService:
                 self._contact.lost()
             case SessionChanged(state=SessionState.EXPIRED):
                 # The running event is cancelled: if it waits for the connection, it must not continue.
-                self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
+                self._queue.preempt_and_put(events.SessionEnded(), cancel_running=True)
                 self._contact.decided()
             case SessionChanged(state=SessionState.CONNECTED):
                 self._contact.decided()
                 # Watches may have been lost with the connection, so only reading again shows what has changed. Requests
                 # that come from now on wait for all of it.
-                for each in (Reload(), *(LOOKS if self._office is not None else ())):
+                for each in (events.Reload(), *(LOOKS if self._office is not None else ())):
                     self._changes.queue(each)
 
     # --- the queue's task ---------------------------------------------------------------------------------------
@@ -225,7 +215,7 @@ class ControllerService:
 
     async def _run_queue(self) -> None:
         unsubscribe = self.store.subscribe(self._store_changed)
-        self._queue.tell(Elect())
+        self._queue.tell(events.Elect())
         try:
             await self._queue.run()
         finally:
@@ -234,7 +224,7 @@ class ControllerService:
             with trio.CancelScope(shield=True):
                 await self._resign()
 
-    async def _process(self, event: ControllerEvent) -> None:
+    async def _process(self, event: events.ControllerEvent) -> None:
         try:
             await self._process_safely(event)
         except (Fenced, ControllerMoved) as moved:
@@ -255,19 +245,19 @@ class ControllerService:
             await self._resign()
             self._stand_again()
 
-    async def _process_safely(self, event: ControllerEvent) -> None:
+    async def _process_safely(self, event: events.ControllerEvent) -> None:
         self.observer.processing(event.name)
-        if self._office is not None and not isinstance(event, SessionEnded):
+        if self._office is not None and not isinstance(event, events.SessionEnded):
             # A read sent now would fail and cost the office. If the session expires, that ends the wait.
             await self._contact.until_decided()
         match event:
-            case SessionEnded():
+            case events.SessionEnded():
                 self._leave(event)
-            case Elect():
+            case events.Elect():
                 await self._elect()
-            case Reload():
+            case events.Reload():
                 await self._look_again(event)
-            case BrokerChange() | BrokerModifications() if self._office is None:
+            case events.BrokerChange() | events.BrokerModifications() if self._office is None:
                 # The listeners of brokers may have been the reason not to stand.
                 await self._elect()
             case _ if self._office is None:
@@ -279,29 +269,29 @@ class ControllerService:
                     await self._office.confirm()
                 await self._handle(self._office, event)
 
-    def _blame(self, event: ControllerEvent) -> None:
+    def _blame(self, event: events.ControllerEvent) -> None:
         if self._quarantine.fault(event.subject, trio.current_time()):
             self._nursery.start_soon(self._release, event)
 
-    async def _release(self, event: ControllerEvent) -> None:
+    async def _release(self, event: events.ControllerEvent) -> None:
         """End a quarantine when its time is up, and queue an event about the subject again."""
         await trio.sleep(QUARANTINE_SECONDS)
         self._quarantine.release(event.subject)
         log.info("no longer set aside", subject=name_of(event.subject))
-        if not isinstance(event, RequestEvent):
+        if not isinstance(event, events.RequestEvent):
             self._queue.tell(event)
 
-    async def _handle(self, office: Office, event: ControllerEvent) -> None:
+    async def _handle(self, office: Office, event: events.ControllerEvent) -> None:
         try:
             rounds = dispatch.rounds_for(office.context, event, self.host)
             result = await office.runner.run(event.name, rounds, self._event_log.event_id)
         except ApiError as refusal:
             result = refusal
         except BaseException:
-            if isinstance(event, RequestEvent):
-                event.answer(cut_off())
+            if isinstance(event, events.RequestEvent):
+                event.answer(events.cut_off())
             raise
-        if isinstance(event, RequestEvent):
+        if isinstance(event, events.RequestEvent):
             event.answer(result)
         if isinstance(result, Moves):
             office.progress.follow(result)
@@ -311,7 +301,7 @@ class ControllerService:
             if self._queue.tell(follow_up, later=not follow_up.is_barrier, goes_on=True):
                 self._event_log.calls_for(follow_up)
         self._alarms.set(self._nursery, alarms.alarms(office.context, event))
-        if isinstance(event, RolloutLook):
+        if isinstance(event, events.RolloutLook):
             self._outlook.look(self._nursery, office.context, office.progress)
 
     # --- the office ---------------------------------------------------------------------------------------------
@@ -332,11 +322,11 @@ class ControllerService:
                 self._standby = outcome
                 if self._office is not None:
                     log.warning("deposed", controller=self.config.controller_id, by=other, reason=outcome.reason)
-                    self._leave(Elect())
+                    self._leave(events.Elect())
             case Won() if self._office is None or self._office.won != outcome:
                 await self._take_office(outcome)
 
-    async def _look_again(self, event: Reload) -> None:
+    async def _look_again(self, event: events.Reload) -> None:
         """Stand for election or, still in office after a lost connection, read and watch again all that was watched.
 
         If a read was in flight when the connection was lost, the office has already been given up. Commits are
@@ -372,7 +362,7 @@ class ControllerService:
         log.info("in office", controller=self.config.controller_id, brokers=brokers, partitions=count)
         self._alarms.set(self._nursery, alarms.first_alarms(context))
 
-    def _leave(self, event: ControllerEvent) -> None:
+    def _leave(self, event: events.ControllerEvent) -> None:
         """Give up the office without writing to the store; if `event` is a request, it is answered."""
         event.preempt()
         self._standby = None
@@ -380,7 +370,7 @@ class ControllerService:
             self._office.close()
             self._office = None
             self._instruments.left_office()
-            self._queue.preempt_and_put(Elect())
+            self._queue.preempt_and_put(events.Elect())
 
     async def _resign(self) -> None:
         office, self._office = self._office, None
@@ -403,4 +393,4 @@ class ControllerService:
         self._standby = None
         if self.store.state is SessionState.CONNECTED:
             at = self._standing.failed(trio.current_time())
-            self._nursery.start_soon(self._alarms.tell_at, at, Elect())
+            self._nursery.start_soon(self._alarms.tell_at, at, events.Elect())

@@ -13,7 +13,7 @@ def the_end_of_a_session_waits_for_its_turn(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.node.service:ControllerService._store_changed",
-        ("self._queue.preempt_and_put(SessionEnded(), cancel_running=True)", "self._queue.tell(SessionEnded())"),
+        ("preempt_and_put(events.SessionEnded(), cancel_running=True)", "tell(events.SessionEnded())"),
     )
 
 
