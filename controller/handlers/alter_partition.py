@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from controller.handlers import leader_epochs
 from controller.handlers.leadership import elect_leaders, refresh
+from controller.model import registrations
 from controller.model.batches import LeadershipSteps
 from controller.model.context import ControllerContext
 from controller.model.elections import Choice
@@ -24,9 +25,9 @@ def alter_partitions(
 ) -> Rounds[list[AlterPartitionResponse | ApiError]]:
     """Answer leaders, whose requests are about different partitions.
 
-    The answer is STALE_BROKER_EPOCH unless the broker is live under exactly the request's epoch.
+    The answer is STALE_BROKER_EPOCH unless the broker is live under exactly the epoch of the request, or a hidden one.
     """
-    are_live = [context.is_registered(request.broker_id, request.broker_epoch) for request in requests]
+    are_live = [registrations.may_ask(context, request.broker_id, request.broker_epoch) for request in requests]
     live = list(compress(requests, are_live))
     before = [leader_epochs.states_before(context, request) for request in live]
     verdicts = {item.tp: _judge(context, request, item) for request in live for item in request.partitions}

@@ -35,12 +35,12 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     """
     found = yield from read_brokers(context)
     registered = {broker.id: broker for broker in found.usable}
-    epochs = {id_: registrations.epoch_of(context, id_) for id_ in registrations.alive(context)}
-    new = [b for id_, b in registered.items() if id_ not in context.brokers and epochs.get(id_, b.epoch) == b.epoch]
-    bounced = [b for id_, b in registered.items() if b.epoch > (epochs.get(id_) or b.epoch)]
-    replaced = [one for one in found.unusable if one.epoch > (epochs.get(one.broker_id) or one.epoch) > NO_EPOCH]
+    known = registrations.alive(context)
+    bounced = [b for id_, b in registered.items() if registrations.has_restarted(context, id_, b.epoch)]
+    new = [b for id_, b in registered.items() if id_ not in context.brokers and b not in bounced]
+    replaced = [one for one in found.unusable if registrations.has_restarted(context, one.broker_id, one.epoch)]
     there = {*registered, *(one.broker_id for one in found.unusable)}
-    dead = [id_ for id_ in sorted(epochs) if id_ not in there]
+    dead = [id_ for id_ in sorted(known) if id_ not in there]
     yield from note_unusable(context, [one for one in found.unusable if one not in replaced])
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     if context.closed.brokers:

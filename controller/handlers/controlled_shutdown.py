@@ -52,7 +52,7 @@ def _hand_over(context: ControllerContext, broker_id: int) -> Rounds[None]:
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
     epoch = registrations.epoch_of(context, broker_id)
-    if epoch is None or epoch < broker_epoch:
+    if epoch is None or (epoch < broker_epoch and not registrations.may_ask(context, broker_id, broker_epoch)):
         text = f"broker {broker_id} is not known under epoch {broker_epoch} yet: ask again"
         raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
     if broker_epoch < epoch:

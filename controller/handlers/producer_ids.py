@@ -58,7 +58,7 @@ def _refuse(_rejected: Sequence[Step]) -> None:
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
     if not registrations.is_alive(context, broker_id):
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
-    if not context.is_registered(broker_id, broker_epoch):
+    if not registrations.may_ask(context, broker_id, broker_epoch):
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered under another epoch")
 
 

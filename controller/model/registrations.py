@@ -1,9 +1,9 @@
 """What registrations that cannot be used mean: their brokers are alive.
 
-A registration may be damaged, closed by an ACL, or without the listener that the controller is set to use. Nothing of
-that says that the broker has stopped. If the controller has read a usable registration of the same incarnation, it goes
-on with that one. Otherwise the broker is unaddressable, as a new controller may find it: it is sent nothing, and it
-keeps what it leads and its place in ISRs.
+A registration may be damaged, hidden by an ACL, or without the listener that the controller is set to use. Nothing of
+that says that the broker has stopped, and nothing of its end that it has restarted. If the controller has read a usable
+registration of the same incarnation, it goes on with that one. Otherwise the broker is unaddressable, as a new
+controller may find it: it is sent nothing, and it keeps what it leads and its place in ISRs.
 
 A partition that an unaddressable broker leads is held: the controller begins no leader epoch, because the leader could
 not learn of it, and followers of a later epoch cannot fetch from it. What the leader proposes is granted, and when it
@@ -16,7 +16,7 @@ from operator import attrgetter
 
 from controller.model.context import ControllerContext
 from transport.messages import BrokerEndpoint
-from transport.metadata import NEVER_LED, TopicPartition
+from transport.metadata import NEVER_LED, NO_EPOCH, TopicPartition
 
 
 def alive(context: ControllerContext) -> frozenset[int]:
@@ -38,6 +38,32 @@ def epoch_of(context: ControllerContext, broker_id: int) -> int | None:
     """Return the epoch of a live broker, -1 if an ACL hides it; None if the broker is not alive."""
     known = context.brokers.get(broker_id) or context.unusable.get(broker_id)
     return None if known is None else known.epoch
+
+
+def is_hidden(context: ControllerContext, broker_id: int) -> bool:
+    """Return whether an ACL hides the registration of a live broker, and so the epoch of its incarnation."""
+    unusable = context.unusable.get(broker_id)
+    return unusable is not None and unusable.epoch == NO_EPOCH
+
+
+def may_ask(context: ControllerContext, broker_id: int, broker_epoch: int) -> bool:
+    """Return whether a request may be that of a live broker's incarnation: a hidden epoch may be any later one."""
+    known = epoch_of(context, broker_id)
+    if known is None:
+        return False
+    return broker_epoch == known or (broker_epoch > known and is_hidden(context, broker_id))
+
+
+def has_restarted(context: ControllerContext, broker_id: int, broker_epoch: int) -> bool:
+    """Return whether a registration that was read is that of a later incarnation of a live broker than the known one.
+
+    An epoch that was hidden and can be read now says nothing of the kind. Only a broker that said that it shuts down
+    counts as another incarnation then: otherwise, if it did restart unnoticed, it would never lead again.
+    """
+    known = epoch_of(context, broker_id)
+    if known is None or broker_epoch <= known:
+        return False
+    return known != NO_EPOCH or broker_id in context.shutting_down
 
 
 def fault_of(context: ControllerContext, broker_id: int) -> str:

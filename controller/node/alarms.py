@@ -11,6 +11,7 @@ from attrs import define, field
 
 from controller import events
 from controller.handlers import deletion, failed_replicas, leader_epochs, leader_rebalance, rollout_brakes, strays
+from controller.model import registrations
 from controller.model.context import ControllerContext
 from transport.store import paths
 
@@ -114,9 +115,10 @@ def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
 
 
 def _look_at_closed_records(context: ControllerContext) -> list[Alarm]:
-    """Return when to try again to write what an ACL keeps from being written."""
+    """Return when to try again what an ACL keeps from being written, or hides: registrations."""
     closed = context.closed
-    brokers = [events.BrokerChange()] if closed.brokers else []
+    is_hidden = any(registrations.is_hidden(context, broker_id) for broker_id in context.unusable)
+    brokers = [events.BrokerChange()] if closed.brokers or is_hidden else []
     replicas = [events.StrayDeletion()] if closed.strays else []
     markers = [events.TopicDeletion()] if closed.markers else []
     notices = [_NOTIFIED[parent] for parent in closed.notifications]

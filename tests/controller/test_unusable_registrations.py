@@ -9,6 +9,7 @@ from controller.events import AutoPreferredReplicaLeaderElection, BrokerChange, 
 from controller.model import registrations
 from controller.model.facts import BrokerUnusable
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from controller.node import alarms
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.test_failed_replicas import Answers
 from tests.kit import kafka_registrations
@@ -25,7 +26,7 @@ from transport.messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from transport.metadata import NO_LEADER, Listener, ReplicaAssignment, TopicPartition
+from transport.metadata import NO_EPOCH, NO_LEADER, Listener, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Set
 from transport.store.tree import Access
@@ -278,6 +279,81 @@ async def test_an_unaddressable_leader_is_served(bench: Bench) -> None:
     left = await bench.ask(ControlledShutdownRequest(1, epoch), ControlledShutdownResponse)
     assert left.remaining == ()
     assert await bench.leader_and_isr() == (3, (2, 3))
+
+
+# --- hidden registrations ---------------------------------------------------------------------------------------
+
+
+def allow(bench: Bench, broker_id: int, access: Access = Access.ALL) -> None:
+    bench.seen.zookeeper.tree.allow(paths.broker(broker_id), access)
+
+
+async def start_hidden(bench: Bench) -> int:
+    """Let a new controller find the registration of the leader hidden; return the epoch of that broker."""
+    await bench.start((1, 2, 3))
+    epoch = bench.context.brokers[1].epoch
+    allow(bench, 1, Access.NONE)
+    await bench.fail_over()
+    assert registrations.epoch_of(bench.context, 1) == NO_EPOCH
+    return epoch
+
+
+@pytest.mark.parametrize("event", [BrokerChange(), BrokerModifications(1)], ids=str)
+@pytest.mark.parametrize("data", [None, b"{"], ids=["usable", "damaged"])
+async def test_a_hidden_registration_that_opens_is_no_restart(
+    bench: Bench, data: bytes | None, event: BrokerChange | BrokerModifications
+) -> None:
+    epoch = await start_hidden(bench)
+    before = await states(bench)
+    # No watch fires when an ACL changes.
+    assert (alarms.CLOSED_SECONDS, BrokerChange()) in alarms.first_alarms(bench.context)
+    allow(bench, 1)
+    if data is not None:
+        await damage(bench, 1, data)
+    await bench.handle(event)
+    assert await states(bench) == before
+    assert registrations.epoch_of(bench.context, 1) == epoch
+    assert (1 in bench.context.brokers) is (data is None)
+    assert BrokerChange() not in [event for _, event in alarms.first_alarms(bench.context)]
+
+
+async def test_a_broker_with_a_hidden_registration_is_served(bench: Bench) -> None:
+    epoch = await start_hidden(bench)
+    given = await bench.ask(AllocateProducerIdsRequest(1, epoch), AllocateProducerIdsResponse)
+    assert isinstance(given, AllocateProducerIdsResponse)
+    now = bench.context.leadership[TP]
+    item = AlterPartitionItem("orders", "id-of-orders", 0, now.leader_epoch, (1, 2), now.partition_epoch)
+    answer = await bench.ask(AlterPartitionRequest(1, epoch, (item,)), AlterPartitionResponse)
+    assert answer.partitions[0].error is ErrorCode.NONE
+    left = await bench.ask(ControlledShutdownRequest(1, epoch), ControlledShutdownResponse)
+    assert left.remaining == ()
+    assert (await bench.leader_and_isr())[0] == 2
+    # If it has restarted by the time that its registration opens, it leads again.
+    allow(bench, 1)
+    await bench.handle(BrokerChange())
+    assert 1 not in bench.context.shutting_down
+
+
+async def test_a_later_incarnation_with_a_hidden_registration_is_served(bench: Bench) -> None:
+    """The controller has an address for the earlier one, and has not seen it go."""
+    await bench.start((1, 2, 3))
+    epoch = bench.context.brokers[1].epoch
+    usable = (await bench.znode(paths.broker(1))).data
+    await restart(bench, 1, usable)
+    later = (await bench.znode(paths.broker(1))).stat.czxid
+    allow(bench, 1, Access.NONE)
+    await bench.handle(BrokerChange())
+    assert bench.context.brokers[1].epoch == epoch
+    with pytest.raises(ApiError) as stale:
+        await bench.ask(ControlledShutdownRequest(1, epoch - 1), ControlledShutdownResponse)
+    assert stale.value.code is ErrorCode.STALE_BROKER_EPOCH
+    assert isinstance(
+        await bench.ask(AllocateProducerIdsRequest(1, later), AllocateProducerIdsResponse), AllocateProducerIdsResponse
+    )
+    allow(bench, 1)
+    await bench.handle(BrokerChange())
+    assert bench.context.brokers[1].epoch == later
+    assert (await bench.leader_and_isr())[0] == 2
 
 
 async def test_the_reason_is_kept(bench: Bench) -> None:
