@@ -16,7 +16,7 @@ from tests.house import requirements
 # A slow machine is not a failure: no deadlines. Under CI, hypothesis's own profile repeats the same examples each time.
 for profile in ("default", "ci"):
     own = hypothesis.settings.get_profile(profile)
-    hypothesis.settings.register_profile(profile, own, deadline=None, max_examples=40)
+    hypothesis.settings.register_profile(profile, own, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000, print_blob=True)
 
 
