@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 from attrs import evolve
+from jsonschema import Draft202012Validator
 
 from simulator.random_run import topology
 from simulator.random_run.features import FEATURES, Feature
