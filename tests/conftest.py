@@ -13,6 +13,7 @@ import structlog
 import trio
 
 from tests.kit.service import Controllers
+from transport import zookeeper_server
 from transport.host import Host
 from transport.store.memory import MemoryZooKeeper
 from transport.zookeeper_server import DevelopmentServerError, development_zookeeper, find_jars, find_java
@@ -22,6 +23,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Stop = tuple[trio.lowlevel.TrioToken, trio.Event]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the JVMs of ZooKeeper compile with little effort: most of them end before more of it pays."""
+    patch = pytest.MonkeyPatch()
+    options = (*zookeeper_server._JVM_OPTIONS, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")  # noqa: SLF001
+    patch.setattr(zookeeper_server, "_JVM_OPTIONS", options)
+    config.add_cleanup(patch.undo)
 
 
 @pytest.fixture(scope="session")

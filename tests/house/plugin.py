@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -16,7 +19,7 @@ from tests.house import requirements
 # A slow machine is not a failure: no deadlines. Under CI, hypothesis's own profile repeats the same examples each time.
 for profile in ("default", "ci"):
     own = hypothesis.settings.get_profile(profile)
-    hypothesis.settings.register_profile(profile, own, deadline=None, max_examples=40)
+    hypothesis.settings.register_profile(profile, own, deadline=None, max_examples=30)
 hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000, print_blob=True)
 
 
@@ -30,6 +33,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wrong = [f"{item.nodeid}: {problem}" for item, problem in problems if problem]
     if wrong:
         raise pytest.UsageError("\n".join(wrong))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let one worker compile the tests of a fresh clone, while the others wait: each would compile them all."""
+    with Path(__file__).open("rb") as lock:
+        if _is_fresh():
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_fresh():
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        return (yield)
+
+
+def _is_fresh() -> bool:
+    """Return whether most tests will be compiled, and the result kept."""
+    tests = Path(__file__).parents[1]
+    compiled = sum(1 for _ in tests.rglob("__pycache__/test_*-pytest-*.pyc"))
+    return not sys.dont_write_bytecode and 2 * compiled < sum(1 for _ in tests.rglob("test_*.py"))
 
 
 def pytest_collection_finish() -> None:

@@ -57,13 +57,21 @@ class ForkServer:
     _bytes: int
 
     def run(
-        self, words: Sequence[str], *, cwd: Path, text: bytes, stdin: str | None = None, environment: Environment = None
+        self,
+        words: Sequence[str],
+        *,
+        cwd: Path,
+        text: bytes,
+        stdin: str | None = None,
+        stdout: str | None = None,
+        stderr: str | None = None,
+        environment: Environment = None,
     ) -> Done:
-        """Run `klamm` with these arguments; its stdin is a file in `cwd`, or has a text."""
+        """Run `klamm` with these arguments; its streams are files in `cwd`, or else its stdin has a text."""
         limits = {"seconds": self._seconds, "bytes": self._bytes}
         job = {"words": words, "cwd": str(cwd), "stdin": stdin, "environment": environment, **limits}
         ours, theirs = socket.socketpair()
-        with ours, theirs, TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        with ours, theirs, TemporaryFile() as given, _file(cwd, stdout) as out, _file(cwd, stderr) as err:
             given.write(text)
             given.seek(0)
             socket.send_fds(self._socket, [b"."], [file.fileno() for file in (theirs, given, out, err)])
@@ -133,7 +141,13 @@ def _received(channel: socket.socket) -> int:
     return int(channel.recv(16, socket.MSG_WAITALL))
 
 
+def _file(folder: Path, name: str | None) -> IO[bytes]:
+    return TemporaryFile() if name is None else (folder / name).open("wb")
+
+
 def _text_of(file: IO[bytes]) -> str:
+    if not file.readable():
+        return ""
     file.seek(0)
     return file.read().decode(errors="surrogateescape")
 

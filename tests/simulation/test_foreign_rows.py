@@ -260,7 +260,7 @@ def test_once_repaired_it_counts(name: str) -> None:
 
 
 # Each example is a whole cluster; examples that once failed are among the known ones.
-@examples(12, 2_000)
+@examples(6, 2_000)
 @given(cases())
 def test_a_row_of_others_costs_nothing_but_itself(case: RowCase) -> None:
     trio.run(run, case, clock=MockClock(autojump_threshold=0))

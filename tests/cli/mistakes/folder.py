@@ -181,7 +181,7 @@ def _device(path: Path, minor: int) -> None:
 
 def contents(folder: Path) -> Contents:
     """Return everything in a folder, with what would change if somebody touched it."""
-    return {str(path.relative_to(folder)): _described(path) for path in sorted(folder.rglob("*"))}
+    return {str(path): _described(path) for path in folder.rglob("*")}
 
 
 def _described(path: Path) -> tuple[object, ...]:

@@ -22,7 +22,9 @@ from attrs import define, field
 FOLDER: Final = Path(__file__).parent / "playbook"
 _ANSWER: Final = re.compile(r"(\d+)(?: (.*))?")
 _BYTES: Final = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
-_OF_A_SHELL: Final = re.compile(r"[|&;]|[<>]&|\d?>")
+_OF_A_SHELL: Final = re.compile(r"[|&;]|[<>]&")
+_EXPORTED: Final = re.compile(r"export (?P<variables>(?:[A-Z_]+=[^ ;]* ?)+); ")
+_INTO_FILE: Final = re.compile(r" (?P<number>2?)> (?P<file>[^ ]+)")
 
 
 @define
@@ -37,13 +39,29 @@ class PlaybookRow:
 
     @property
     def needs_shell(self) -> bool:
-        """True if the row is more than a command with its arguments and its input."""
-        return _OF_A_SHELL.search(self.typed) is not None
+        """True if the row is more than a command with its arguments, its files and its environment."""
+        return _OF_A_SHELL.search(self._command) is not None
+
+    @property
+    def _command(self) -> str:
+        """The row without its variables and the files into which it prints."""
+        return _INTO_FILE.sub("", _EXPORTED.sub("", self.typed))
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files that are its stdout and its stderr, by these names."""
+        return {"stderr" if number else "stdout": file for number, file in _INTO_FILE.findall(self.typed)}
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """Return the variables that it sets; `$PWD` is a folder."""
+        exported = _EXPORTED.match(self.typed)
+        words = shlex.split(exported["variables"].replace("$PWD", str(folder))) if exported else []
+        return dict(word.split("=", 1) for word in words)
 
     def words(self, names: Mapping[str, str]) -> tuple[list[str], str | None, bytes]:
         """Return the arguments after `klamm`, the file that stdin is, if it is one, and else what stands in it."""
         words = [
-            _spelled(word) for word in shlex.split(_BYTES.sub(_hidden, Template(self.typed).safe_substitute(names)))
+            _spelled(word) for word in shlex.split(_BYTES.sub(_hidden, Template(self._command).safe_substitute(names)))
         ]
         assert words.pop(0) == "klamm", f"{self.place}: {self.typed}"
         if "<<<" in words:

@@ -16,9 +16,9 @@ import pytest
 from klamm.cli import main
 from tests.cli.mistakes import playbook
 from tests.cli.mistakes.conftest import ENVIRONMENT
-from tests.cli.mistakes.folder import FORBIDDEN, contents
+from tests.cli.mistakes.folder import FORBIDDEN, Contents, contents
 from tests.cli.mistakes.playbook import PlaybookRow, agrees
-from tests.cli.mistakes.scene import Scene
+from tests.cli.mistakes.scene import Scene, Znodes
 from tests.kit.fork_server import LONGEST_SECONDS, Done, ForkServer, may_refuse_root
 
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
@@ -28,6 +28,8 @@ _OF_FILES: Final = (["plan"], ["state"])
 
 _USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m klamm) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
 _KLAMM: Final = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; set -o pipefail; '
+
+Untouched = tuple[Znodes, dict[Path, int], Contents]
 
 
 @pytest.fixture
@@ -39,14 +41,23 @@ def names(cluster: Scene, request: pytest.FixtureRequest) -> Mapping[str, str]:
     return {**cluster.names, **request.getfixturevalue("registered")}
 
 
+@pytest.fixture(scope="module")
+def scenes(cluster: Scene, folder: Path) -> list[Untouched]:
+    """Give the tests the scene as the last of them has left it, as the only entry."""
+    return [_looked_at(cluster, folder)]
+
+
 @pytest.fixture(autouse=True)
-def nothing_half_done(cluster: Scene, folder: Path) -> Iterator[None]:
+def nothing_half_done(cluster: Scene, folder: Path, scenes: list[Untouched]) -> Iterator[None]:
     """See that the cluster's metadata, its records, and all files are afterwards as before."""
-    before = cluster.znodes(), cluster.logs(), contents(folder)
     yield
-    assert cluster.znodes() == before[0]
-    assert cluster.logs() == before[1]
-    assert contents(folder) == before[2]
+    before, scenes[0] = scenes[0], _looked_at(cluster, folder)
+    for earlier, later in zip(before, scenes[0], strict=True):
+        assert later == earlier
+
+
+def _looked_at(cluster: Scene, folder: Path) -> Untouched:
+    return cluster.znodes(), cluster.logs(), contents(folder)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.place) for row in ROWS])
@@ -90,9 +101,11 @@ def _compare(said: str, wanted: Sequence[str], names: Mapping[str, str]) -> None
 def _in_fork(row: PlaybookRow, names: Mapping[str, str], folder: Path, forks: ForkServer) -> Done:
     words, file, text = row.words(names)
     at = _end_of_command(words)
-    if at and not {"--bootstrap-server", "--zookeeper"} & set(words):
+    variables = row.variables(folder)
+    if at and not variables and not {"--bootstrap-server", "--zookeeper"} & set(words):
         words[at:at] = ["--bootstrap-server", names["BOOTSTRAP"]]
-    return forks.run(words, cwd=folder, stdin=file, text=text)
+    environment = {**ENVIRONMENT, **variables}
+    return forks.run(words, cwd=folder, stdin=file, text=text, environment=environment, **row.files)
 
 
 def _end_of_command(words: Sequence[str]) -> int:

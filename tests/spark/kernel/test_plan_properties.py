@@ -120,6 +120,7 @@ def _part(cluster: Instance, mask: Sequence[bool]) -> Instance:
     )
 
 
+@examples(25)
 @given(clusters())
 def test_every_plan_keeps_the_hard_rules(cluster: Instance) -> None:
     checked(cluster, planned(cluster))
@@ -131,7 +132,7 @@ def test_every_plan_of_several_blocks_keeps_the_hard_rules(cluster: Instance, co
     checked(cluster, planned(cluster, dealt(cluster, count)))
 
 
-@examples(30)
+@examples(15)
 @given(clusters(), st.integers(1, 3))
 def test_planning_again_changes_nothing(cluster: Instance, count: int) -> None:
     once = planned(cluster, dealt(cluster, count))
@@ -139,14 +140,14 @@ def test_planning_again_changes_nothing(cluster: Instance, count: int) -> None:
     assert lists_of(again.blocks) == lists_of(once.blocks)
 
 
-@examples(20)
+@examples(12)
 @given(clusters(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(cluster: Instance, rng: Random) -> None:
     order = rng.sample(range(len(cluster.names)), len(cluster.names))
     assert lists_of(planned(cluster, [cluster.block(order)]).blocks) == lists_of(planned(cluster).blocks)
 
 
-@examples(20)
+@examples(12)
 @given(clusters(), st.integers(1, 3))
 def test_the_same_cluster_has_the_same_plan_each_time(cluster: Instance, count: int) -> None:
     first, second = (planned(cluster, dealt(cluster, count)) for _ in range(2))

@@ -120,10 +120,11 @@ def is_tighter(given: Instance) -> bool:
     return any(rules.limit_beside(before, count) < rules.limit(count) for before, count in wanted)
 
 
-@pytest.mark.parametrize("engine", ["kernel", "blocks"])
-def test_plans_count_what_brokers_keep(engine: str) -> None:
+# Every other seed on each engine; the soak plans many more on both.
+@pytest.mark.parametrize(("engine", "seeds"), [("kernel", SEEDS[::2]), ("blocks", SEEDS[1::2])])
+def test_plans_count_what_brokers_keep(engine: str, seeds: Sequence[int]) -> None:
     counted = 0
-    for seed in SEEDS:
+    for seed in seeds:
         given = shaped(seed)
         assert is_tighter(given)
         outcome = judged(given, engine, longest=LONGEST)
@@ -131,7 +132,7 @@ def test_plans_count_what_brokers_keep(engine: str) -> None:
         assert outcome.plan is not None
         counted += outcome.plan.beside
     # Evening out does not count them where that would move more.
-    assert counted >= len(SEEDS) - 1
+    assert counted >= len(seeds) - 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
