@@ -18,16 +18,18 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_led
 from controller.model.facts import (
     Fact,
-    FailedLeaderReplaced,
     PartitionsMoved,
     Replica,
+    ReplicasMoved,
+)
+from controller.model.replica_failures import (
+    FailedLeaderReplaced,
     ReplicaFailed,
+    ReplicaFailure,
     ReplicaForgiven,
     ReplicaOrderedAgain,
     ReplicaRecovered,
-    ReplicasMoved,
 )
-from controller.model.replica_failures import ReplicaFailure
 from controller.model.rounds import Publication, Rounds, Step, TellStopReplica, apply
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.errors import ErrorCode

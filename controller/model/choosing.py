@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def singular(context: ControllerContext) -> frozenset[TopicPartition]:
     """Return the partitions of whose replicas one differs from others on its broker: they are like no others."""
-    return frozenset(tp for tp, _ in chain(context.failures, context.waiting, context.recalled))
+    return frozenset(tp for tp, _ in chain(context.failures, context.waiting, context.strays.recalled))
 
 
 def decide_all(
@@ -113,7 +113,7 @@ def candidate(
     replicas = context.assignment(tp).replicas if replicas is None else replicas
     leaving = tuple(r for r in replicas if r in context.shutting_down and _is_reached(context, tp, r))
     online = context.online(tp, replicas)
-    recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
+    recalled = tuple(r for r in replicas if (tp, r) in context.strays.recalled)
     is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
     failed, stuck = failing(context, tp, replicas)
     leadership = context.leadership[tp]

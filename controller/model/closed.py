@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from controller.model import facts
 from transport.metadata import Stray
 
 
@@ -25,3 +26,21 @@ class Closed:
 
     markers: frozenset[str] = frozenset()
     """Topics with a marker of deletion that is not heeded, and stays."""
+
+    def take(self, fact: facts.StrayFact | facts.BrokersKeptOut | facts.NotificationsKept | facts.MarkersKept) -> None:
+        """Take a fact that was committed or observed."""
+        match fact:
+            case facts.BrokersKeptOut():
+                self.brokers = fact.broker_ids
+            case facts.StrayIgnored():
+                self.strays[fact.stray] = None
+            case facts.StrayLeft() | facts.StrayGone() | facts.StrayRecalled():
+                self.strays.pop(fact.stray, None)
+            case facts.StrayFailed() | facts.StrayOrdered() | facts.DeletionAnswered():
+                pass
+            case facts.NotificationsKept(parent=parent, are_kept=True):
+                self.notifications[parent] = None
+            case facts.NotificationsKept(parent=parent):
+                self.notifications.pop(parent, None)
+            case facts.MarkersKept():
+                self.markers = fact.names

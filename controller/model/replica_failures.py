@@ -103,6 +103,47 @@ class ReplicaFailure:
         return self.at + min(MAX_SECONDS, first * (1 << min(self.failures - 1, _MAX_DOUBLINGS)))
 
 
+@frozen
+class ReplicaFailed:
+    """A live broker has failed to carry out an order for one of its replicas."""
+
+    replica: tuple[TopicPartition, int]
+    failure: ReplicaFailure
+
+
+@frozen
+class ReplicaOrderedAgain:
+    """The order that failed last is sent again, at a time of trio's clock."""
+
+    replica: tuple[TopicPartition, int]
+    at: float
+
+
+@frozen
+class ReplicaForgiven:
+    """A replica that failed to lead may lead again."""
+
+    replica: tuple[TopicPartition, int]
+
+
+@frozen
+class ReplicaRecovered:
+    """A broker has carried out an order for a replica that had failed before, or the order is void."""
+
+    replica: tuple[TopicPartition, int]
+
+
+@frozen
+class FailedLeaderReplaced:
+    """Failures have caused an election of a partition, at a time of trio's clock."""
+
+    tp: TopicPartition
+    at: float
+
+
+FailureFact = ReplicaFailed | ReplicaOrderedAgain | ReplicaForgiven | ReplicaRecovered | FailedLeaderReplaced
+
+
 @define
 class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
     """The last failure of each replica that has failed and not carried out an order since."""
@@ -123,19 +164,22 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
     def __len__(self) -> int:
         return len(self._failures)
 
-    def put(self, replica: tuple[TopicPartition, int], failure: ReplicaFailure) -> None:
-        """Record the last failure of a replica."""
-        if replica not in self._failures:
-            self._counts[replica[0]] = self._counts.get(replica[0], 0) + 1
-        self._failures[replica] = failure
-
-    def tried(self, replica: tuple[TopicPartition, int], at: float) -> None:
-        """Record that an order that failed is repeated."""
-        self._failures[replica] = evolve(self._failures[replica], at=at, is_repeated=True)
-
-    def forgive(self, replica: tuple[TopicPartition, int]) -> None:
-        """Record that a replica may lead again."""
-        self._failures[replica] = evolve(self._failures[replica], is_over=True)
+    def take(self, fact: FailureFact) -> None:
+        """Take a fact that was committed or observed."""
+        match fact:
+            case ReplicaFailed():
+                if fact.replica not in self._failures:
+                    self._counts[fact.replica[0]] = self._counts.get(fact.replica[0], 0) + 1
+                self._failures[fact.replica] = fact.failure
+            case ReplicaOrderedAgain():
+                failure = self._failures[fact.replica]
+                self._failures[fact.replica] = evolve(failure, at=fact.at, is_repeated=True)
+            case ReplicaForgiven():
+                self._failures[fact.replica] = evolve(self._failures[fact.replica], is_over=True)
+            case ReplicaRecovered():
+                self.forget(fact.replica)
+            case FailedLeaderReplaced():
+                self._elections[fact.tp] = (*self._elections.get(fact.tp, ()), fact.at)[-MAX_ELECTIONS:]
 
     def forget(self, replica: tuple[TopicPartition, int]) -> None:
         """Forget a replica's failures, if there are any."""
@@ -151,10 +195,6 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
         """Forget the failures of a broker's incarnation."""
         for replica in [replica for replica in self._failures if replica[1] == broker_id]:
             self.forget(replica)
-
-    def elected(self, tp: TopicPartition, at: float) -> None:
-        """Record an election that a failure has caused."""
-        self._elections[tp] = (*self._elections.get(tp, ()), at)[-MAX_ELECTIONS:]
 
     def next_election(self, tp: TopicPartition, *, is_led: bool) -> float:
         """Return when a member that failed may lead again, as far as earlier elections matter: see 3 and 4 above."""
