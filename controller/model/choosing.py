@@ -82,7 +82,7 @@ def awaits_member(context: ControllerContext, tp: TopicPartition) -> bool:
     It is alive and has all records, and it will lead when its registration is repaired: an unclean election would lose
     records of a live broker.
     """
-    return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership[tp].isr))
+    return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership.get(tp, NEVER_LED).isr))
 
 
 def failing(
