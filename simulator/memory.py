@@ -106,11 +106,11 @@ class Memory:
     def _left_over(self) -> Iterator[str]:
         """Yield what stays although its cause is over."""
         context = self._context
-        strays = [stray for stray in (*context.strays, *context.failed_strays) if stray.broker_id not in self.absent]
+        strays = [stray for stray in (*context.strays, *context.strays.failed) if stray.broker_id not in self.absent]
         tables: dict[str, Iterable[str]] = {
             "deletions": context.deletions,
             "strays": [stray.topic for stray in strays],
-            "recalled replicas": [tp.topic for tp, _ in context.recalled],
+            "recalled replicas": [tp.topic for tp, _ in context.strays.recalled],
             "failed replicas": [tp.topic for (tp, _), failure in context.failures.items() if not failure.is_over],
             "closed topics": context.closed_topics,
             "the settings": [name for name in context.min_isrs if name not in context.topics],

@@ -18,16 +18,18 @@ from controller.model.context import ControllerContext
 from controller.model.descriptions import describe_led
 from controller.model.facts import (
     Fact,
-    FailedLeaderReplaced,
     PartitionsMoved,
     Replica,
+    ReplicasMoved,
+)
+from controller.model.replica_failures import (
+    FailedLeaderReplaced,
     ReplicaFailed,
+    ReplicaFailure,
     ReplicaForgiven,
     ReplicaOrderedAgain,
     ReplicaRecovered,
-    ReplicasMoved,
 )
-from controller.model.replica_failures import ReplicaFailure
 from controller.model.rounds import Publication, Rounds, Step, TellStopReplica, apply
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.errors import ErrorCode
@@ -100,7 +102,9 @@ def _ends(context: ControllerContext, replica: Replica, outcome: Outcome) -> boo
     is_old = outcome.leader_epoch < context.leadership.get(replica[0], NEVER_LED).leader_epoch
     if is_old and not context.config.kafka:
         return False
-    return failure.keeps_from_following or outcome.order is ReplicaOrder.LEAD
+    if failure.keeps_from_following:
+        return context.config.kafka or failure.is_ended_by(outcome.leader_epoch)
+    return outcome.order is ReplicaOrder.LEAD
 
 
 # --- failures -----------------------------------------------------------------------------------------------------
@@ -114,9 +118,9 @@ def _failed(
     demoted, unserved = [], []
     for tp, outcome in outcomes.items():
         before = context.failures.get((tp, broker_id))
-        failures = 1 if before is None else before.failures + 1
         reason = outcome.reason or outcome.error.name
-        failure = ReplicaFailure(outcome.order, outcome.error, reason, now, failures)
+        epoch = context.leadership.get(tp, NEVER_LED).leader_epoch
+        failure = ReplicaFailure(outcome.order, outcome.error, reason, now, leader_epoch=epoch).after(before)
         if before is None or (before.order, before.reason) != (failure.order, failure.reason):
             text = "a replica failed: its broker did not carry out an order"
             log.error(text, partition=str(tp), broker=broker_id, order=outcome.order.value, reason=reason)
@@ -169,10 +173,10 @@ def _recovered(context: ControllerContext, tps: Sequence[TopicPartition], broker
 
 
 def _go_on(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Publish that replicas are online again, elect leaders and resume moves."""
+    """Publish that replicas are online again, elect leaders and end moves."""
     yield from publish(context, tps)
     yield from leadership.bring_online(context)
-    yield from reassignments.advance(context, [tp for tp in tps if tp in context.reassigning])
+    yield from reassignments.finish_ready(context, tps)
 
 
 # --- repetitions --------------------------------------------------------------------------------------------------
@@ -190,8 +194,12 @@ def _waits(context: ControllerContext, replica: Replica) -> bool:
 
 
 def _next_try(context: ControllerContext, replica: Replica) -> float:
-    leader = context.leadership.get(replica[0], NEVER_LED).leader
-    return context.failures[replica].next_try(leads=leader == replica[1])
+    (tp, broker_id), failures = replica, context.failures
+    leader = context.leadership.get(tp, NEVER_LED).leader
+    own = failures[replica].next_try(leads=leader == broker_id)
+    if not _may_lead_again(context, replica):
+        return own
+    return max(own, failures.next_election(tp, is_led=context.is_online(tp, leader)))
 
 
 def try_again(context: ControllerContext, now: float) -> Rounds[None]:
@@ -254,7 +262,7 @@ def _is_to_stop(context: ControllerContext, replica: Replica) -> bool:
 def _let_lead(context: ControllerContext, replicas: Iterable[Replica], now: float) -> Rounds[None]:
     """Let replicas lead again: those of partitions with a working leader, and one of each of the others.
 
-    Where no leader works, the member of the ISR leads that has waited longest, if it is time for another election.
+    Where no leader works, the member of the ISR leads that has waited longest.
     """
     oldest = sorted(replicas, key=lambda replica: context.failures[replica].at)
     chosen: dict[TopicPartition, int] = {}
@@ -263,10 +271,10 @@ def _let_lead(context: ControllerContext, replicas: Iterable[Replica], now: floa
         state = context.leadership.get(tp, NEVER_LED)
         if context.is_online(tp, state.leader) or broker_id not in state.isr:
             forgiven.append((tp, broker_id))
-        elif tp not in chosen and context.failures.may_elect(tp, now):
+        elif tp not in chosen:
             chosen[tp] = broker_id
             forgiven.append((tp, broker_id))
     steps = [Step((replica[0],), facts=(ReplicaForgiven(replica),)) for replica in forgiven]
     yield from apply("forgiven", steps)
     yield from _replace_leaders(context, list(dict.fromkeys(tp for tp, _ in forgiven)), now)
-    yield from reassignments.advance(context, [tp for tp, _ in forgiven if tp in context.reassigning])
+    yield from reassignments.finish_ready(context, [tp for tp, _ in forgiven])

@@ -146,7 +146,7 @@ def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
     if online and choosing.awaits_member(context, tp):
         text = "is alive with a registration that cannot be used: repair that, or stop the broker"
         return f"a broker in the ISR {list(context.leadership[tp].isr)} of {tp} {text}"
-    if online and all((tp, r) in context.recalled for r in online):
+    if online and all((tp, r) in context.strays.recalled for r in online):
         return f"the replicas of {tp} may be about to be deleted on brokers {list(online)}: try again once they answer"
     if any(choosing.failing(context, tp, context.leadership.get(tp, NEVER_LED).isr)):
         return f"all members of the ISR of {tp} failed to lead: they are tried again, see `klamm topic describe`"

@@ -197,7 +197,7 @@ def pursue(context: ControllerContext, brokers: Collection[int] | None = None) -
     yield from take_back_assigned(context)
     wanted = context.brokers if brokers is None else brokers
     told = [stray for stray in context.strays if stray.broker_id in wanted]
-    failed = [stray for stray in told if stray in context.failed_strays]
+    failed = [stray for stray in told if stray in context.strays.failed]
     again = tuple(StrayOrdered(stray) for stray in failed)
     stops = TellStopReplica([(stray.broker_id,) for stray in told], [_stop(context, stray) for stray in told])
     orders = _refused_before(context, failed)
@@ -281,7 +281,7 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
 
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
     """Allow recalled replicas to lead uncleanly again once their brokers have answered the orders to delete them."""
-    recalled = context.recalled
+    recalled = context.strays.recalled
     over = {stray.replica: stray for stray in told if stray.replica in recalled} if recalled else {}
     if over:
         yield from apply("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def singular(context: ControllerContext) -> frozenset[TopicPartition]:
     """Return the partitions of whose replicas one differs from others on its broker: they are like no others."""
-    return frozenset(tp for tp, _ in chain(context.failures, context.waiting, context.recalled))
+    return frozenset(tp for tp, _ in chain(context.failures, context.waiting, context.strays.recalled))
 
 
 def decide_all(
@@ -82,7 +82,7 @@ def awaits_member(context: ControllerContext, tp: TopicPartition) -> bool:
     It is alive and has all records, and it will lead when its registration is repaired: an unclean election would lose
     records of a live broker.
     """
-    return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership[tp].isr))
+    return bool(context.unusable) and any(map(context.is_unaddressable, context.leadership.get(tp, NEVER_LED).isr))
 
 
 def failing(
@@ -113,7 +113,7 @@ def candidate(
     replicas = context.assignment(tp).replicas if replicas is None else replicas
     leaving = tuple(r for r in replicas if r in context.shutting_down and _is_reached(context, tp, r))
     online = context.online(tp, replicas)
-    recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
+    recalled = tuple(r for r in replicas if (tp, r) in context.strays.recalled)
     is_held, allow_unclean = registrations.is_held(context, tp), tp.topic in unclean and not awaits_member(context, tp)
     failed, stuck = failing(context, tp, replicas)
     gone = unserved(context, tp) if is_held else ()

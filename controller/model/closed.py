@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
+from controller.model import facts
 from transport.metadata import Stray
 
 
@@ -28,3 +29,21 @@ class Closed:
 
     early_markers: frozenset[str] = frozenset()
     """Topics with a marker of deletion that have not been loaded: it counts once they are."""
+
+    def take(self, fact: facts.StrayFact | facts.BrokersKeptOut | facts.NotificationsKept | facts.MarkersKept) -> None:
+        """Take a fact that was committed or observed."""
+        match fact:
+            case facts.BrokersKeptOut():
+                self.brokers = fact.broker_ids
+            case facts.StrayIgnored():
+                self.strays[fact.stray] = None
+            case facts.StrayLeft() | facts.StrayGone() | facts.StrayRecalled():
+                self.strays.pop(fact.stray, None)
+            case facts.StrayFailed() | facts.StrayOrdered() | facts.DeletionAnswered():
+                pass
+            case facts.NotificationsKept(parent=parent, are_kept=True):
+                self.notifications[parent] = None
+            case facts.NotificationsKept(parent=parent):
+                self.notifications.pop(parent, None)
+            case facts.MarkersKept():
+                self.markers, self.early_markers = fact.names, fact.early

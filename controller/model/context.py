@@ -23,10 +23,11 @@ from controller.model.kafka_brokers import KafkaBrokers
 from controller.model.known_topics import UNASSIGNED, KnownTopic, assignment_of
 from controller.model.phases import PartitionPhases, Phases, ReplicaPhases
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.model.replica_failures import ReplicaFailures
+from controller.model.replica_failures import FailureFact, ReplicaFailures
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.rollouts import Rollouts
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
+from controller.model.strays import Strays
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, Stray, TopicPartition
 
@@ -82,13 +83,7 @@ class ControllerContext:
     held_up: dict[str, None] = field(factory=dict)
     """The topics being deleted of which a broker was dead, or failed to delete its replica."""
 
-    strays: dict[Stray, int] = field(factory=dict)
-    failed_strays: dict[Stray, None] = field(factory=dict)
-    """Strays that their brokers could not delete and have not been told to delete again."""
-
-    recalled: dict[Replica, None] = field(factory=dict)
-    """Replicas that are needed again while an order to delete them may still be in flight."""
-
+    strays: Strays = field(factory=Strays)
     failures: ReplicaFailures = field(factory=ReplicaFailures)
     """The replicas of live brokers that failed to carry out an order."""
 
@@ -218,11 +213,13 @@ class ControllerContext:
         elif isinstance(fact, facts.BrokerFact):
             self._broker_changed(fact)
         elif isinstance(fact, facts.StrayFact):
-            self._stray_changed(fact)
+            self._waiting = None
+            self.strays.take(fact, self.brokers)
+            self.closed.take(fact)
         elif isinstance(fact, facts.KafkaFact):
             self.kafka.take(fact)
-        elif isinstance(fact, facts.FailureFact):
-            self._failure_changed(fact)
+        elif isinstance(fact, FailureFact):
+            self.failures.take(fact)
         else:
             self._other_changed(fact)
 
@@ -256,9 +253,10 @@ class ControllerContext:
         elif isinstance(fact, facts.BrokerShuttingDown):
             self.shutting_down[fact.broker_id] = None
         elif isinstance(fact, facts.BrokersKeptOut):
-            self.closed.brokers = fact.broker_ids
+            self.closed.take(fact)
         else:
-            self._forget_replicas_of(fact.broker_id)
+            self.failures.forget_broker(fact.broker_id)
+            self.strays.forget_broker(fact.broker_id)
             self.kafka.forget(fact.broker_id)
             self.brokers.pop(fact.broker_id, None)
             self.unusable.pop(fact.broker_id, None)
@@ -282,12 +280,8 @@ class ControllerContext:
         match fact:
             case RolloutFact() | RolloutsSettled():
                 self.rollouts.take(fact)
-            case facts.NotificationsKept(parent=parent, are_kept=True):
-                self.closed.notifications[parent] = None
-            case facts.NotificationsKept(parent=parent):
-                self.closed.notifications.pop(parent, None)
-            case facts.MarkersKept():
-                self.closed.markers, self.closed.early_markers = fact.names, fact.early
+            case facts.NotificationsKept() | facts.MarkersKept():
+                self.closed.take(fact)
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
             case facts.ReassignmentIdentified():
@@ -295,50 +289,6 @@ class ControllerContext:
                     self.reassigning[fact.tp] = fact.identity
             case _:
                 assert_never(fact)
-
-    def _stray_changed(self, fact: facts.StrayFact) -> None:
-        self._waiting = None
-        stray, replica = fact.stray, fact.stray.replica
-        match fact:
-            case facts.StrayLeft():
-                self.strays[stray] = fact.leader_epoch
-                self.closed.strays.pop(stray, None)
-            case facts.StrayIgnored():
-                self.closed.strays[stray] = None
-            case facts.StrayFailed():
-                self.failed_strays[stray] = None
-            case facts.StrayOrdered():
-                self.failed_strays.pop(stray, None)
-            case facts.StrayGone() | facts.StrayRecalled():
-                # If no order is in flight, no answer will come to end the recall.
-                if isinstance(fact, facts.StrayRecalled) and self._may_be_ordered(stray):
-                    self.recalled[replica] = None
-                for strays in (self.strays, self.failed_strays, self.closed.strays):
-                    strays.pop(stray, None)
-            case facts.DeletionAnswered():
-                self.recalled.pop(replica, None)
-
-    def _failure_changed(self, fact: facts.FailureFact) -> None:
-        match fact:
-            case facts.ReplicaFailed():
-                self.failures.put(fact.replica, fact.failure)
-            case facts.ReplicaOrderedAgain():
-                self.failures.tried(fact.replica, fact.at)
-            case facts.ReplicaForgiven():
-                self.failures.forgive(fact.replica)
-            case facts.ReplicaRecovered():
-                self.failures.forget(fact.replica)
-            case _:
-                self.failures.elected(fact.tp, fact.at)
-
-    def _may_be_ordered(self, stray: Stray) -> bool:
-        """Return whether an order to delete a stray may be in flight to its broker."""
-        return stray.broker_id in self.brokers and stray not in self.failed_strays
-
-    def _forget_replicas_of(self, broker_id: int) -> None:
-        """Forget the facts that end with a broker's incarnation."""
-        self.failures.forget_broker(broker_id)
-        self.recalled = {replica: None for replica in self.recalled if replica[1] != broker_id}
 
     def _topic_written(self, fact: facts.TopicWritten) -> None:
         self.closed_topics.pop(fact.name, None)

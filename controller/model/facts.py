@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from controller.model.reassignment import ReassignmentIdentity
-from controller.model.replica_failures import ReplicaFailure
+from controller.model.replica_failures import FailureFact
 from controller.model.rollout_facts import RolloutFact, RolloutsSettled
 from controller.model.state_machines import PartitionPhase, ReplicaPhase, Row
 from transport.kafka.releases import Release
@@ -186,44 +186,6 @@ class ReassignmentIdentified:
 
 
 @frozen
-class ReplicaFailed:
-    """A live broker has failed to carry out an order for one of its replicas."""
-
-    replica: Replica
-    failure: ReplicaFailure
-
-
-@frozen
-class ReplicaOrderedAgain:
-    """The order that failed last is sent again, at a time of trio's clock."""
-
-    replica: Replica
-    at: float
-
-
-@frozen
-class ReplicaForgiven:
-    """A replica that failed to lead may lead again."""
-
-    replica: Replica
-
-
-@frozen
-class ReplicaRecovered:
-    """A broker has carried out an order for a replica that had failed before, or the order is void."""
-
-    replica: Replica
-
-
-@frozen
-class FailedLeaderReplaced:
-    """Failures have caused an election of a partition, at a time of trio's clock."""
-
-    tp: TopicPartition
-    at: float
-
-
-@frozen
 class StrayLeft:
     """A replica remains to be deleted by its broker.
 
@@ -305,7 +267,6 @@ TopicFact = TopicWritten | TopicClosed | TopicGone | DeletionStarted | MinIsrRea
 PartitionFact = LeadershipsWritten | PartitionsMoved | ReplicasMoved | PartitionsFound
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayIgnored | StrayFailed | StrayOrdered | DeletionAnswered
 KafkaFact = ReleaseSeen | ControllerRegistered | LeaderOvertaken
-FailureFact = ReplicaFailed | ReplicaOrderedAgain | ReplicaForgiven | ReplicaRecovered | FailedLeaderReplaced
 OtherFact = ConfigChangesSeen | MarkersKept | NotificationsKept | ReassignmentIdentified | RolloutFact | RolloutsSettled
 Fact = PartitionFact | TopicFact | BrokerFact | StrayFact | KafkaFact | FailureFact | OtherFact
 

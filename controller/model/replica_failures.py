@@ -9,9 +9,13 @@ most one entry for each assigned replica. A new controller begins with an empty 
    the order.
 3. While every member of the ISR has failed, the leader stays, and its order is repeated after the same times as in 2.
    When another member may lead again, it is elected: at most every 10 s, and 6 times a minute.
-4. A replica that may lead again keeps its number of failures until it leads, so that automatic preferred elections take
-   leadership back less and less often from a replica that fails each time.
-5. A stop that failed is repeated as in 2, as long as the replica must not follow.
+4. While a member leads, no other may lead again as long as failures have caused two elections within a minute: where
+   several replicas fail each time, each return of leadership costs several elections.
+5. A replica that may lead again keeps its number of failures until it leads. So automatic preferred elections give
+   leadership to a replica that fails each time less and less often.
+6. A stop that failed is repeated as in 2, as long as the replica must not follow.
+7. A replica that failed to follow is stopped. So only an order that was sent after the controller knew of the failure
+   ends it: one of a later leader epoch, or one that was repeated.
 """
 
 from __future__ import annotations
@@ -37,6 +41,9 @@ MAX_SECONDS: Final = 60.0
 MAX_ELECTIONS: Final = 6
 """The most elections of a partition within `MAX_SECONDS` while all members of its ISR fail."""
 
+MAX_ELECTIONS_IF_LED: Final = 2
+"""The elections of a partition within `MAX_SECONDS` after which no member that failed takes leadership back."""
+
 _MAX_DOUBLINGS: Final = 5
 
 
@@ -44,7 +51,8 @@ _MAX_DOUBLINGS: Final = 5
 class ReplicaFailure:
     """The last failure of a replica: the order, the broker's error, and when it was answered or last repeated.
 
-    `at` is a time of trio's clock. `failures` counts those in a row.
+    `at` is a time of trio's clock. `failures` counts those in a row. `leader_epoch` is the partition's when the
+    controller learned of the first of them that keeps the replica from following.
     """
 
     order: ReplicaOrder
@@ -52,8 +60,12 @@ class ReplicaFailure:
     reason: str
     at: float
     failures: int = 1
+    leader_epoch: int = -1
     is_over: bool = False
     """Whether the replica may lead again, though it has not led since."""
+
+    is_repeated: bool = False
+    """Whether an order has been sent again since then."""
 
     @property
     def is_of_log(self) -> bool:
@@ -70,11 +82,66 @@ class ReplicaFailure:
         """Whether others have to lead while they can."""
         return not self.is_over and self.order is not ReplicaOrder.STOP
 
+    def after(self, before: ReplicaFailure | None) -> ReplicaFailure:
+        """Return this failure as the one that comes after `before`, if there was any."""
+        if before is None:
+            return self
+        failure = evolve(self, failures=before.failures + 1)
+        if not before.keeps_from_following:
+            return failure
+        # The replica has been stopped before.
+        return evolve(failure, leader_epoch=before.leader_epoch, is_repeated=before.is_repeated)
+
+    def is_ended_by(self, leader_epoch: int) -> bool:
+        """Return whether an order to follow of a leader epoch ends the failure once it is carried out: see 7 above."""
+        return self.is_repeated or leader_epoch > self.leader_epoch
+
     def next_try(self, *, leads: bool) -> float:
         """Return when the order is due again, or when the replica may lead again if it does not `lead` now."""
         waits_to_lead = self.order is ReplicaOrder.LEAD and not self.is_of_log and not leads
         first = LEAD_AGAIN_SECONDS if waits_to_lead else REPEAT_SECONDS
         return self.at + min(MAX_SECONDS, first * (1 << min(self.failures - 1, _MAX_DOUBLINGS)))
+
+
+@frozen
+class ReplicaFailed:
+    """A live broker has failed to carry out an order for one of its replicas."""
+
+    replica: tuple[TopicPartition, int]
+    failure: ReplicaFailure
+
+
+@frozen
+class ReplicaOrderedAgain:
+    """The order that failed last is sent again, at a time of trio's clock."""
+
+    replica: tuple[TopicPartition, int]
+    at: float
+
+
+@frozen
+class ReplicaForgiven:
+    """A replica that failed to lead may lead again."""
+
+    replica: tuple[TopicPartition, int]
+
+
+@frozen
+class ReplicaRecovered:
+    """A broker has carried out an order for a replica that had failed before, or the order is void."""
+
+    replica: tuple[TopicPartition, int]
+
+
+@frozen
+class FailedLeaderReplaced:
+    """Failures have caused an election of a partition, at a time of trio's clock."""
+
+    tp: TopicPartition
+    at: float
+
+
+FailureFact = ReplicaFailed | ReplicaOrderedAgain | ReplicaForgiven | ReplicaRecovered | FailedLeaderReplaced
 
 
 @define
@@ -97,19 +164,22 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
     def __len__(self) -> int:
         return len(self._failures)
 
-    def put(self, replica: tuple[TopicPartition, int], failure: ReplicaFailure) -> None:
-        """Record the last failure of a replica."""
-        if replica not in self._failures:
-            self._counts[replica[0]] = self._counts.get(replica[0], 0) + 1
-        self._failures[replica] = failure
-
-    def tried(self, replica: tuple[TopicPartition, int], at: float) -> None:
-        """Record that an order that failed is repeated."""
-        self._failures[replica] = evolve(self._failures[replica], at=at)
-
-    def forgive(self, replica: tuple[TopicPartition, int]) -> None:
-        """Record that a replica may lead again."""
-        self._failures[replica] = evolve(self._failures[replica], is_over=True)
+    def take(self, fact: FailureFact) -> None:
+        """Take a fact that was committed or observed."""
+        match fact:
+            case ReplicaFailed():
+                if fact.replica not in self._failures:
+                    self._counts[fact.replica[0]] = self._counts.get(fact.replica[0], 0) + 1
+                self._failures[fact.replica] = fact.failure
+            case ReplicaOrderedAgain():
+                failure = self._failures[fact.replica]
+                self._failures[fact.replica] = evolve(failure, at=fact.at, is_repeated=True)
+            case ReplicaForgiven():
+                self._failures[fact.replica] = evolve(self._failures[fact.replica], is_over=True)
+            case ReplicaRecovered():
+                self.forget(fact.replica)
+            case FailedLeaderReplaced():
+                self._elections[fact.tp] = (*self._elections.get(fact.tp, ()), fact.at)[-MAX_ELECTIONS:]
 
     def forget(self, replica: tuple[TopicPartition, int]) -> None:
         """Forget a replica's failures, if there are any."""
@@ -126,11 +196,9 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
         for replica in [replica for replica in self._failures if replica[1] == broker_id]:
             self.forget(replica)
 
-    def elected(self, tp: TopicPartition, at: float) -> None:
-        """Record an election that a failure has caused."""
-        self._elections[tp] = (*self._elections.get(tp, ()), at)[-MAX_ELECTIONS:]
-
-    def may_elect(self, tp: TopicPartition, now: float) -> bool:
-        """Return whether a replica that failed before may be elected: see 3 above."""
-        times = [time for time in self._elections.get(tp, ()) if time > now - MAX_SECONDS]
-        return not times or (len(times) < MAX_ELECTIONS and now - times[-1] >= LEAD_AGAIN_SECONDS)
+    def next_election(self, tp: TopicPartition, *, is_led: bool) -> float:
+        """Return when a member that failed may lead again, as far as earlier elections matter: see 3 and 4 above."""
+        times = self._elections.get(tp, ())
+        most = MAX_ELECTIONS_IF_LED if is_led else MAX_ELECTIONS
+        at = times[-most] + MAX_SECONDS if len(times) >= most else 0.0
+        return at if is_led or not times else max(at, times[-1] + LEAD_AGAIN_SECONDS)

@@ -22,6 +22,7 @@ from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, Replica, words
 from controller.model.known_topics import UNASSIGNED
+from controller.model.replica_failures import FailedLeaderReplaced, FailureFact, ReplicaFailed
 from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from controller.observation.instruments import Application, Instrument
 from transport.log import get_logger
@@ -206,18 +207,18 @@ def _assignment_line(tp: TopicPartition, before: ReplicaAssignment, assignment: 
 
 def _subject(fact: object) -> Line:
     """Return only the subject of a fact: its other contents, such as settings, may be secret."""
-    if isinstance(fact, facts.FailureFact):
+    if isinstance(fact, FailureFact):
         return _failing(fact)
     names = ("tp", "name", "topic", "broker_id", "stray")
     return {name: str(getattr(fact, name)) for name in names if hasattr(fact, name)}
 
 
-def _failing(fact: facts.FailureFact) -> Line:
+def _failing(fact: FailureFact) -> Line:
     """Return the replica of a failure or its end, and why it failed."""
-    if isinstance(fact, facts.FailedLeaderReplaced):
+    if isinstance(fact, FailedLeaderReplaced):
         return {"partition": str(fact.tp)}
     (tp, broker_id), line = fact.replica, {}
-    if isinstance(fact, facts.ReplicaFailed):
+    if isinstance(fact, ReplicaFailed):
         failure = fact.failure
         line = {"order": failure.order.value, "reason": failure.reason, "failures": failure.failures}
     return {"partition": str(tp), "broker": broker_id, **line}

@@ -91,7 +91,7 @@ def _modified(context: ControllerContext, event: events.PartitionModifications, 
 
 
 def _deleted(context: ControllerContext, event: events.ReplicasDeleted, _host: Host) -> Rounds[list[str]]:
-    if context.strays or context.recalled:
+    if context.strays or context.strays.recalled:
         yield from strays.deleted(context, event.deletions)
     return (yield from deletion.replicas_deleted(context, event.broker_id, event.orders))
 

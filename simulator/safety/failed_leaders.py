@@ -41,6 +41,7 @@ class FailedLeaders:
             # A new controller knows nothing of failures.
             self._controller_epoch = report.controller_epoch
             self._failed_at.clear()
+            self._elections.clear()
         failed_at = self._failed_at.setdefault(report.tp, {})
         # Another incarnation of the broker has not failed.
         for broker in [broker for broker in failed_at if broker[0] == report.broker[0] and broker != report.broker]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from controller.gathered import ReplicaOrder
-from controller.model.facts import ReplicaFailed
-from controller.model.replica_failures import ReplicaFailure
+from controller.model.replica_failures import ReplicaFailed, ReplicaFailure
 from transport.errors import ErrorCode
 from transport.metadata import TopicPartition
 

@@ -173,7 +173,8 @@ async def test_nobody_leads_uncleanly_because_a_service_failed(bench: Bench, ans
 async def test_automatic_elections_do_not_give_leadership_back_too_soon(bench: Bench, answers: Answers) -> None:
     await bench.start((1, 2))
     rebalance = AutoPreferredReplicaLeaderElection(bench.context.epoch)
-    for delay in (10, 20, 40, 60, 60):
+    # After 10, 20, 40 and 60 s, but not while failures have caused two elections within a minute.
+    for delay in (10, 50, 40, 60, 60):
         await answers(1, UNKNOWN)
         assert (await bench.read_state(TP)).leader == 2
         await wait(bench, delay - 0.1)
@@ -184,6 +185,23 @@ async def test_automatic_elections_do_not_give_leadership_back_too_soon(bench: B
         assert (await bench.read_state(TP)).leader == 1, delay
     await answers(1, NONE)
     assert dict(bench.context.failures) == {}
+
+
+@pytest.mark.requirement("D9", "C1")
+@pytest.mark.usefixtures("autojump_clock")
+async def test_leadership_returns_once_a_minute_where_some_fail_each_time(bench: Bench, answers: Answers) -> None:
+    await bench.start((1, 2, 3, 4))
+    rebalance = AutoPreferredReplicaLeaderElection(bench.context.epoch)
+    epochs = []
+    for _ in range(10 * 60 * 2):
+        leader = (await bench.read_state(TP)).leader
+        await answers(leader, NONE if leader == 4 else UNKNOWN)
+        await wait(bench, 0.5)
+        await bench.handle(rebalance)
+        epochs.append((await bench.read_state(TP)).leader_epoch)
+    within_a_minute = [later - epoch for epoch, later in zip(epochs, epochs[120:], strict=False)]
+    assert max(within_a_minute) <= MAX_ELECTIONS
+    assert max(epochs) > 2 * MAX_ELECTIONS, "it is tried again and again"
 
 
 @pytest.mark.requirement("D9", "C1")
@@ -280,6 +298,20 @@ async def test_an_order_of_before_the_failure_ends_it_not(bench: Bench, answers:
     assert (await bench.read_state(TP)).leader_epoch == 1
     await answers.take(3, earlier, LeaderAndIsrResponse((PartitionError(*TP),)))
     assert list(bench.context.failures) == [(TP, 3)]
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_an_order_of_before_the_stop_ends_no_failure_of_its_epoch(bench: Bench, answers: Answers) -> None:
+    """A replica outside the ISR leaves nothing, but is stopped: it carries that out after the earlier order."""
+    await bench.start((1, 2, 3))
+    await bench.alter_isr(TP, 1, 2)
+    await answers(3, UNKNOWN)
+    assert bench.seen.stopped(delete=False) == {3}
+    await answers(3, NONE)
+    assert list(bench.context.failures) == [(TP, 3)]
+    await wait(bench, 2)
+    await answers(3, NONE)
+    assert dict(bench.context.failures) == {}
 
 
 def test_whole_orders_that_fail_are_repeated_unless_they_are_stale() -> None:

@@ -81,7 +81,7 @@ async def test_a_replica_that_kafkas_controller_may_have_started_is_not_deleted(
         await take_office(kafka)
     assert kafka.seen.stopped(delete=True) == set()
     assert await strays(kafka) == []
-    assert not kafka.context.recalled
+    assert not kafka.context.strays.recalled
     assert 3 in {id_ for order in kafka.seen.leader_and_isr() for id_ in order.brokers}
     [line] = [line for line in logs if "no longer deleted" in line["event"]]
     assert (line["partition"], line["broker"], line["topic_id"]) == ("orders-0", 3, "id-of-orders")

@@ -77,7 +77,7 @@ def _lead(draw: st.DrawFn, context: ControllerContext, tp: TopicPartition) -> No
         if not draw(st.integers(0, 5)):
             context.apply(log_lost(tp, broker_id))
         if not draw(st.integers(0, 9)):
-            context.recalled[tp, broker_id] = None
+            context.strays.recalled[tp, broker_id] = None
 
 
 def decided(rounds: Rounds[None]) -> Sequence[Step]:
@@ -225,7 +225,7 @@ def test_a_partition_with_an_odd_replica_is_decided_on_its_own(*, is_offline: bo
     if is_offline:
         context.apply(log_lost(tps[1], 2))
     else:
-        context.recalled[tps[1], 2] = None
+        context.strays.recalled[tps[1], 2] = None
     steps = decided(leadership.elect(context, tps, elections.offline, unclean={"a"}))
     written = [fact for step in steps for fact in singles(step.facts) if isinstance(fact, facts.LeadershipsWritten)]
     assert [leadership.leader for fact in written for leadership in fact.leaderships] == [2, 3, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from structlog.testing import capture_logs
 
 from controller.channels.broker_responses import BrokerResponses
@@ -15,6 +16,8 @@ from controller.events import (
     ReplicasNotDeleted,
 )
 from controller.gathered import Outcome, ReplicaOrder
+from controller.handlers import failed_replicas
+from controller.model.replica_failures import REPEAT_SECONDS
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
@@ -162,6 +165,7 @@ async def test_a_move_waits_for_a_replica_that_cannot_start_and_goes_on_when_it_
     await bench.alter_isr(TP, 1, 2, 5)
     assert await bench.read_assignment(TP) == ReplicaAssignment((4, 5, 1, 2), (4, 5), (1, 2))
     assert bench.seen.stopped(delete=True) == set()
+    await bench.run(failed_replicas.try_again(bench.context, trio.current_time() + REPEAT_SECONDS))
     await recovers(bench, 4)
     await bench.alter_isr(TP, 1, 2, 5, 4)
     assert await bench.read_assignment(TP) == ReplicaAssignment((4, 5))

@@ -8,8 +8,14 @@ import pytest
 
 from controller.gathered import Outcome, ReplicaOrder
 from controller.handlers import failed_replicas
-from controller.model.facts import BrokerGone, ReplicaFailed, ReplicaRecovered
-from controller.model.replica_failures import LEAD_AGAIN_SECONDS, REPEAT_SECONDS, ReplicaFailure
+from controller.model.facts import BrokerGone
+from controller.model.replica_failures import (
+    LEAD_AGAIN_SECONDS,
+    REPEAT_SECONDS,
+    ReplicaFailed,
+    ReplicaFailure,
+    ReplicaRecovered,
+)
 from tests.controller.conftest import Bench
 from transport.errors import ErrorCode
 from transport.metadata import TopicPartition

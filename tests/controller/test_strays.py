@@ -112,7 +112,7 @@ async def test_a_replica_that_is_wanted_again_leads_uncleanly_once_its_broker_ha
     assert bench.context.leadership[TP].leader == NO_LEADER
     answer = deletions.obeyed(replica(2), epoch=obeyed) if is_deleted else ReplicasNotDeleted((replica(2),))
     await bench.run(dispatch.rounds_for(bench.context, answer, Host()))
-    assert (bench.context.leadership[TP].leader, bench.context.recalled) == (2, {})
+    assert (bench.context.leadership[TP].leader, bench.context.strays.recalled) == (2, {})
 
 
 async def test_who_asks_for_an_unclean_election_hears_what_it_waits_for(bench: Bench) -> None:
@@ -127,9 +127,9 @@ async def test_who_asks_for_an_unclean_election_hears_what_it_waits_for(bench: B
 async def test_a_broker_that_starts_anew_obeys_no_order_from_before(bench: Bench) -> None:
     await shrink(bench)
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
-    assert list(bench.context.recalled) == [(TP, 2)]
+    assert list(bench.context.strays.recalled) == [(TP, 2)]
     await bench.kill(2)
-    assert not bench.context.recalled
+    assert not bench.context.strays.recalled
 
 
 async def test_a_late_answer_about_an_earlier_replica_leaves_the_stray(bench: Bench) -> None:
@@ -176,7 +176,7 @@ async def test_a_replica_whose_order_was_answered_before_it_is_wanted_again_may_
     await shrink(bench)
     await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((replica(2),)), Host()))
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
-    assert not bench.context.recalled
+    assert not bench.context.strays.recalled
     await bench.kill(1)
     assert bench.context.leadership[TP].leader == 2
 
@@ -187,7 +187,7 @@ async def test_a_replica_that_was_told_again_is_waited_for(bench: Bench) -> None
     await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((replica(2),)), Host()))
     await bench.run(dispatch.rounds_for(bench.context, StrayDeletion(), Host()))
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
-    assert list(bench.context.recalled) == [(TP, 2)]
+    assert list(bench.context.strays.recalled) == [(TP, 2)]
 
 
 @pytest.mark.requirement("C4")
@@ -196,7 +196,7 @@ async def test_a_replica_that_failed_once_and_was_abandoned_again_is_waited_for(
     await shrink(bench)
     await bench.handle(ReplicasNotDeleted((replica(2),)))
     await bench.move(TP, (2,))
-    assert not bench.context.recalled
+    assert not bench.context.strays.recalled
     await bench.move(TP, None)
     await bench.move(TP, (2,))
-    assert list(bench.context.recalled) == [(TP, 2)]
+    assert list(bench.context.strays.recalled) == [(TP, 2)]

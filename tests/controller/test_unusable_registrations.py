@@ -243,6 +243,16 @@ async def test_no_preferred_election_replaces_an_unaddressable_leader(bench: Ben
     assert await states(bench) == before
 
 
+async def test_an_election_for_a_partition_without_a_state_is_answered(bench: Bench) -> None:
+    await bench.start((1, 2), (1, 2))
+    await damage(bench, 1)
+    await bench.store.multi([Set(paths.partition_state(TP), b"{", -1)])
+    await bench.fail_over()
+    [result] = (await bench.ask(ElectLeadersRequest(ElectionType.UNCLEAN, (TP,)), ElectLeadersResponse)).partitions
+    assert result.error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert result.message == "the state of orders-0 cannot be read or written: see the controller's log"
+
+
 async def test_a_move_waits_for_the_registration_of_the_leader(bench: Bench) -> None:
     await bench.begin_move((1, 2, 3), (4, 5, 6))
     usable = (await bench.znode(paths.broker(1))).data

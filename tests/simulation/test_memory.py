@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.model.context import ControllerContext
-from controller.model.facts import PartitionsMoved, ReplicasMoved
+from controller.model.facts import PartitionsMoved, ReplicasMoved, StrayLeft
 from controller.model.reassignment import ReassignmentIdentity
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from simulator import liveness, scheduling
@@ -99,9 +99,9 @@ def takes_a_replica_to_be_offline(context: ControllerContext) -> None:
         (takes_it_to_be_moving, "the controller takes ['orders-0'] to be moving, not []"),
         (takes_a_replica_to_be_offline, "orders-0 on broker 2 to be ReplicaPhase.OFFLINE, not ReplicaPhase.ONLINE"),
         (lambda c: c.deletions.update(orders=None), "the controller remembers deletions of ['orders']"),
-        (lambda c: c.strays.update({STRAY: 0}), "the controller remembers strays of ['orders']"),
-        (lambda c: c.failed_strays.update({STRAY: None}), "the controller remembers strays of ['orders']"),
-        (lambda c: c.recalled.update({(TP, 1): None}), "remembers recalled replicas of ['orders']"),
+        (lambda c: c.strays.take(StrayLeft(STRAY), ()), "the controller remembers strays of ['orders']"),
+        (lambda c: c.strays.failed.update({STRAY: None}), "the controller remembers strays of ['orders']"),
+        (lambda c: c.strays.recalled.update({(TP, 1): None}), "remembers recalled replicas of ['orders']"),
         (lambda c: c.apply(log_lost(TP, 1)), "failed replicas of ['orders']"),
         (lambda c: c.closed_topics.update(orders=None), "the controller remembers closed topics of ['orders']"),
         (lambda c: c.min_isrs.update(gone=2), "the controller remembers the settings of ['gone']"),
