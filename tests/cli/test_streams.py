@@ -73,7 +73,7 @@ PLAN = COMMANDS["a plan's moves"]
 
 
 def each_in_the_soak(*always: str) -> pytest.MarkDecorator:
-    """Parametrize with commands: some always, all of them in the soak."""
+    """Parametrize with commands: some always, all of them in the soak; the playbook of mistakes has more of them."""
     rows = [
         pytest.param(words, id=name, marks=() if name in always else pytest.mark.soak)
         for name, words in COMMANDS.items()
@@ -88,21 +88,21 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@each_in_the_soak("help", "a document")
+@each_in_the_soak("help")
 def test_a_full_device_is_told_in_one_line(command: Sequence[str], full: Path) -> None:
     done = redirected(f"> {full}", *command)
     assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [FULL.strip()]), done.stderr
     assert "Traceback" not in done.stderr
 
 
-@each_in_the_soak("help", "a table")
+@each_in_the_soak("help")
 def test_a_closed_stdout_is_told_in_one_line(command: Sequence[str]) -> None:
     done = redirected(">&-", *command)
     assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [CLOSED.strip()]), done.stderr
     assert "Traceback" not in done.stderr
 
 
-@each_in_the_soak("a document", "a plan's moves")
+@each_in_the_soak("a document")
 def test_a_pipe_that_nobody_reads_is_a_quiet_end(command: Sequence[str]) -> None:
     code, said = into_closed_pipe(*command)
     assert code == 0, said
