@@ -28,6 +28,7 @@ from transport.dynamic_configs import (
     parse_replicas,
     render_replicas,
 )
+from transport.kafka.volume import HIDDEN
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
@@ -138,9 +139,14 @@ def _pairs_in(own: Own, name: str) -> Pairs | None:
 
 
 def _valid(own: Own, name: str) -> str | None:
-    """Return the value of a setting; None if there is a value that is invalid, or none where the default is no text."""
+    """Return the value of a setting; None if there is a value that is invalid, or none where the default is no text.
+
+    A value that a release of Kafka hides may be valid: `kafka_settings.alter` refuses to record it.
+    """
     setting = _SETTINGS[name]
     text = own.get(name, "" if setting.kind is Kind.REPLICAS else None)
+    if text == HIDDEN:
+        return text
     if text is not None:
         with suppress(InvalidSetting):
             setting.parse(text)
