@@ -6,6 +6,7 @@ for, and none of a partition that an administrator has moved since the rollout b
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -294,10 +295,21 @@ def left_behind(durable: Durable, exempt: Exemptions, *, are_rates_by_hand: bool
         znode = durable.tree.read(paths.topic_config(name))
         if znode is not None and RECORDS[1].encode() in znode.data:
             yield f"topic {name} still has a throttle of a rollout"
+    # Moves that others have throttled may have been in progress when the rates of a rollout were restored.
+    in_use = set(_throttled_by_others(durable, topics))
     for name in () if are_rates_by_hand or not known else durable.tree.children(paths.BROKER_CONFIGS) or ():
         znode = durable.tree.read(f"{paths.BROKER_CONFIGS}/{name}")
-        if znode is not None and RECORDS[0].encode() in znode.data:
+        if name not in in_use and znode is not None and RECORDS[0].encode() in znode.data:
             yield f"broker {name} still has the rate of a rollout"
+
+
+def _throttled_by_others(durable: Durable, topics: Collection[str]) -> Iterator[str]:
+    """Yield the brokers, as text, of throttled replicas that are recorded as those of moves in other topics."""
+    for name in durable.topics():
+        znode = None if name in topics else durable.tree.read(paths.topic_config(name))
+        text = "" if znode is None else znode.data.decode("utf-8", "replace")
+        if RECORDS[1] in text:
+            yield from re.findall(r"[0-9]+:([0-9]+)", text)
 
 
 def _is_held_up(durable: Durable, topics: Collection[str]) -> bool:
