@@ -72,7 +72,8 @@ def orders_answered(
     stopped = [tp for tp in ended if here[tp].order is ReplicaOrder.STOP]
     facts = tuple([ReplicaRecovered((tp, broker_id)) for tp in stopped])
     yield from apply("stops", [Step(tuple(stopped), facts=facts)] if stopped else [])
-    yield from _recovered(context, [tp for tp in ended if here[tp].order is not ReplicaOrder.STOP], broker_id)
+    carried_out = {tp: here[tp].order for tp in ended if here[tp].order is not ReplicaOrder.STOP}
+    yield from _recovered(context, broker_id, carried_out)
 
 
 def _counts(context: ControllerContext, replica: Replica, outcome: Outcome) -> bool:
@@ -156,19 +157,25 @@ def _replace_leaders(context: ControllerContext, tps: Sequence[TopicPartition], 
 # --- recoveries ---------------------------------------------------------------------------------------------------
 
 
-def _recovered(context: ControllerContext, tps: Sequence[TopicPartition], broker_id: int) -> Rounds[None]:
-    """Use replicas again that have carried out an order to lead or follow."""
-    if not tps:
+def _recovered(
+    context: ControllerContext, broker_id: int, orders: Mapping[TopicPartition, ReplicaOrder]
+) -> Rounds[None]:
+    """Use replicas again that have carried out these orders to lead or follow."""
+    if not orders:
         return
-    for tp in tps:
-        order = context.failures[tp, broker_id].order.value
-        log.info("a replica works again", partition=str(tp), broker=broker_id, failed_to=order)
+    tps, facts = tuple(orders), list[Fact]()
+    for tp, order in orders.items():
+        failure = context.failures[tp, broker_id]
+        log.info("a replica works again", partition=str(tp), broker=broker_id, failed_to=failure.order.value)
+        if order is ReplicaOrder.FOLLOW and failure.to_lead is not None:
+            facts.append(ReplicaFailed((tp, broker_id), failure.to_lead))
+        else:
+            facts.append(ReplicaRecovered((tp, broker_id)))
     begun = context.replica_phases.those_on(broker_id, tps)
     online = ReplicasMoved.on(broker_id, begun, ReplicaPhase.ONLINE)
     led = [tp for tp in tps if context.leadership.get(tp, NEVER_LED).leader == broker_id]
-    facts: list[Fact] = [ReplicaRecovered((tp, broker_id)) for tp in tps]
     facts += [online, PartitionsMoved(led, PartitionPhase.ONLINE)]
-    yield from apply("failures", [Step(tuple(tps), facts=tuple(facts))])
+    yield from apply("failures", [Step(tps, facts=tuple(facts))])
     yield from _go_on(context, tps)
 
 

@@ -3,7 +3,8 @@
 A failure lasts until the broker carries out the order, starts again, or no longer holds the replica: the table holds at
 most one entry for each assigned replica. A new controller begins with an empty table, and orders every replica again.
 
-1. A replica that failed to lead follows and stays in the ISR. It may lead again after 10 s, 20 s, 40 s, then 60 s.
+1. A replica that failed to lead follows and stays in the ISR. It may lead again after 10 s, 20 s, 40 s, then 60 s,
+   also if it fails to follow meanwhile and recovers from that.
 2. A replica that failed to follow leaves the ISR, unless it is the last member. Its order is repeated after 2 s, 4 s,
    8 s and so on, at least every 60 s. This also holds for a log that cannot be used (KAFKA_STORAGE_ERROR), whatever
    the order.
@@ -67,6 +68,9 @@ class ReplicaFailure:
     is_repeated: bool = False
     """Whether an order has been sent again since then."""
 
+    to_lead: ReplicaFailure | None = None
+    """The failure to lead before this one to follow, which counts again once the replica follows: see 1 above."""
+
     @property
     def is_of_log(self) -> bool:
         """Whether the broker cannot use the replica's log."""
@@ -86,7 +90,9 @@ class ReplicaFailure:
         """Return this failure as the one that comes after `before`, if there was any."""
         if before is None:
             return self
-        failure = evolve(self, failures=before.failures + 1)
+        is_to_lead = before.order is ReplicaOrder.LEAD and not before.is_of_log
+        to_lead = (before if is_to_lead else before.to_lead) if self.keeps_from_following else None
+        failure = evolve(self, failures=before.failures + 1, to_lead=to_lead)
         if not before.keeps_from_following:
             return failure
         # The replica has been stopped before.

@@ -106,6 +106,9 @@ class FailedReplicas:
     """The latest report of each broker that has not certainly been taken over."""
 
     _failed: dict[TopicPartition, dict[Incarnation, Standing]] = field(factory=dict, init=False)
+    _unfit: dict[TopicPartition, dict[Incarnation, None]] = field(factory=dict, init=False)
+    """Those that failed to lead and have not led or been forgiven since, whether they follow or not."""
+
     _doubted: dict[TopicPartition, dict[Incarnation, dict[Standing, None]]] = field(factory=dict, init=False)
     """The standings that replicas may have, if not only one."""
 
@@ -116,6 +119,7 @@ class FailedReplicas:
         """Forget all: a new controller takes no replica to have failed."""
         self._reports.clear()
         self._failed.clear()
+        self._unfit.clear()
         self._doubted.clear()
         self._named.clear()
 
@@ -144,15 +148,22 @@ class FailedReplicas:
             self._named[tp] = self._named.get(tp, 0) + 1
         if self._named[tp] != len(news):
             for each in news:
-                self._doubt(tp, each.broker, {each.failure or Standing.LIVE: None})
+                may_be_unfit = {Standing.UNFIT: None} if each.broker in self._unfit.get(tp, {}) else {}
+                self._doubt(tp, each.broker, {each.failure or Standing.LIVE: None, **may_be_unfit})
             return
         del self._named[tp]
         for each in news:
             del waiting[each.broker]
             self._doubted.get(tp, {}).pop(each.broker, None)
             self._failed.setdefault(tp, {}).pop(each.broker, None)
-            if each.failure is not None:
-                self._failed[tp][each.broker] = each.failure
+            unfit = self._unfit.setdefault(tp, {})
+            if each.failure is Standing.UNFIT:
+                unfit[each.broker] = None
+            elif each.failure is None and each.leads:
+                unfit.pop(each.broker, None)
+            failure = each.failure or (Standing.UNFIT if each.broker in unfit else None)
+            if failure is not None:
+                self._failed[tp][each.broker] = failure
 
     def _counts(self, report: LogReport, leader_epoch: int) -> bool:
         """Return whether a report may change what the controller knows: each failure does."""
@@ -167,8 +178,8 @@ class FailedReplicas:
         unfit = [broker for broker in brokers if Standing.UNFIT in self.standings(tp, broker)]
         for broker in unfit:
             if len(unfit) == count:
-                self._failed.get(tp, {}).pop(broker, None)
-                self._doubted.get(tp, {}).pop(broker, None)
+                for known in (self._failed, self._unfit, self._doubted):
+                    known.get(tp, {}).pop(broker, None)
             else:
                 self._doubt(tp, broker, {})
 
@@ -177,7 +188,7 @@ class FailedReplicas:
 
     def left(self, tp: TopicPartition, broker_ids: Collection[int]) -> None:
         """Forget the replicas of a partition on brokers that it has left."""
-        for known in (self._reports, self._failed, self._doubted):
+        for known in (self._reports, self._failed, self._unfit, self._doubted):
             of_partition: dict[Incarnation, object] = known.get(tp, {})  # type: ignore[assignment]
             for broker in [broker for broker in of_partition if broker[0] in broker_ids]:
                 del of_partition[broker]

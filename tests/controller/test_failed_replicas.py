@@ -131,6 +131,23 @@ async def test_a_follower_that_failed_leaves_the_isr_and_is_ordered_again(bench:
 
 @pytest.mark.requirement("D9", "D4")
 @pytest.mark.usefixtures("autojump_clock")
+async def test_a_replica_that_failed_to_lead_and_then_to_follow_does_not_lead_again_at_once(
+    bench: Bench, answers: Answers
+) -> None:
+    await bench.start((1, 2, 3))
+    await answers(1, UNKNOWN)
+    await answers(1, UNKNOWN)
+    assert await bench.leader_and_isr() == (2, (2, 3))
+    await wait(bench, 4)
+    await answers(1, NONE)
+    await bench.alter_isr(TP, 2, 3, 1)
+    assert not bench.context.is_online(TP, 1), "it follows, and failed to lead 4 s ago"
+    await wait(bench, 6)
+    assert bench.context.is_online(TP, 1)
+
+
+@pytest.mark.requirement("D9", "D4")
+@pytest.mark.usefixtures("autojump_clock")
 async def test_one_of_those_that_all_failed_stays_and_elections_are_few(bench: Bench, answers: Answers) -> None:
     await bench.start((1, 2, 3))
     for broker_id in (1, 2, 3):

@@ -174,6 +174,14 @@ def test_an_order_of_an_earlier_epoch_ends_no_failure() -> None:
     assert STUCK in standings(knowledge)
 
 
+def test_a_replica_that_failed_to_lead_is_still_unfit_once_it_follows_again() -> None:
+    knowledge = known(b1=1)
+    for failure in (UNFIT, STUCK, None):
+        knowledge.logs.reported(report((1, 1), failure))
+        take_over(knowledge)
+    assert standings(knowledge) == [UNFIT]
+
+
 def test_a_failed_log_is_that_of_one_incarnation_as_long_as_it_has_the_replica() -> None:
     knowledge = known(b1=1)
     knowledge.logs.reported(report((1, 1), LOGLESS))
