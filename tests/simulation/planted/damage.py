@@ -61,6 +61,11 @@ def an_unusable_registration_is_a_dead_broker(patch: pytest.MonkeyPatch) -> None
     )
 
 
+def failed_members_stay_when_a_held_leader_leaves(patch: pytest.MonkeyPatch) -> None:
+    """Keep members of an ISR that died or failed while their leader had no usable address."""
+    edit(patch, "controller.model.choosing:candidate", ("gone = unserved(context, tp) if is_held else ()", "gone = ()"))
+
+
 BUGS = (
     a_damaged_registration_is_not_expected,
     damaged_settings_are_not_expected,
@@ -68,4 +73,5 @@ BUGS = (
     chunks_have_no_limit_of_bytes,
     what_did_not_fit_is_cut_short,
     an_unusable_registration_is_a_dead_broker,
+    failed_members_stay_when_a_held_leader_leaves,
 )

@@ -58,6 +58,15 @@ def failed_replicas_never_lead_again(patch: pytest.MonkeyPatch) -> None:
     edit(patch, f"{HANDLERS}:_let_lead", ("for tp, broker_id in oldest:", "for tp, broker_id in oldest[:0]:"))
 
 
+def a_failure_to_lead_is_forgotten_when_a_replica_follows(patch: pytest.MonkeyPatch) -> None:
+    """Take a replica that has failed to follow since, and recovered, for one that can lead."""
+    edit(
+        patch,
+        "controller.model.replica_failures:ReplicaFailure.after",
+        ("(before if is_to_lead else before.to_lead) if self.keeps_from_following", "None if is_to_lead"),
+    )
+
+
 BUGS = (
     failures_of_services_do_not_count,
     failed_orders_are_not_repeated,
@@ -65,4 +74,5 @@ BUGS = (
     leadership_goes_back_to_a_failed_replica,
     a_failed_replica_may_lead_again_at_once,
     failed_replicas_never_lead_again,
+    a_failure_to_lead_is_forgotten_when_a_replica_follows,
 )

@@ -140,6 +140,15 @@ def a_move_begins_at_full_speed(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def an_invalid_rate_is_recorded_as_the_one_before(patch: pytest.MonkeyPatch) -> None:
+    """Record the rate that a broker had before moves without regard to whether it is valid."""
+    edit(
+        patch,
+        "controller.admin.throttle_settings:slowed",
+        ("_valid(own, side.rate) or NONE_BEFORE", "own.get(side.rate, NONE_BEFORE)"),
+    )
+
+
 BUGS = (
     a_limit_of_a_rollout_is_forgotten_by_the_next_controller,
     a_move_of_a_rollout_may_begin_twice,
@@ -156,4 +165,5 @@ BUGS = (
     an_order_that_is_not_written_is_answered_with_success,
     a_dead_broker_of_a_move_is_not_waited_for,
     a_move_begins_at_full_speed,
+    an_invalid_rate_is_recorded_as_the_one_before,
 )
