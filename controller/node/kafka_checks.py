@@ -49,7 +49,10 @@ ANSWER_SECONDS: Final = 3.0
 """The time that the brokers have to answer, all at once."""
 
 _ASKED_AT_ONCE: Final = 5
-"""The number of brokers that are asked together, of which the first to answer decides."""
+"""The number of brokers that are asked together. The first to answer decides, and while none does, more are asked."""
+
+_MORE_SECONDS: Final = 0.25
+"""The time after which as many more brokers are asked."""
 
 _ORDERS: Final = (kafka.LeaderAndIsrRequest, kafka.StopReplicaRequest, kafka.UpdateMetadataRequest)
 _NOWHERE: Final = "/klamm/does-not-exist"
@@ -183,8 +186,10 @@ class KafkaChecks:
 
         with trio.move_on_after(ANSWER_SECONDS):
             async with trio.open_nursery() as nursery:
-                for address in addresses[:_ASKED_AT_ONCE]:
+                for number, address in enumerate(addresses, 1):
                     nursery.start_soon(ask, *address)
+                    if number % _ASKED_AT_ONCE == 0:
+                        await trio.sleep(_MORE_SECONDS)
         return answers[0] if answers else None
 
     def _connected(self, host: str, port: int) -> AbstractAsyncContextManager[KafkaConnection]:

@@ -128,6 +128,18 @@ async def test_a_listener_for_the_controller(store: MemoryStore, nursery: trio.N
     assert "--control-plane-listener-name CONTROL" in finding.text
 
 
+async def test_one_broker_that_answers_among_many_that_do_not_decides(
+    store: MemoryStore, nursery: trio.Nursery
+) -> None:
+    for id_ in range(2, 20):
+        await kafka_registrations.register(store, id_, Listener("INTERNAL", HOST, 1))
+    broker = ScriptedBroker(99, answers=answers({**SETTINGS, "control.plane.listener.name": "CONTROL"}))
+    await broker.listen(nursery)
+    await broker.register(store)
+    texts = [finding.text for finding in await found(store) if finding.weight is Weight.DANGER]
+    assert "the brokers' control.plane.listener.name is CONTROL" in texts[0]
+
+
 async def test_a_listener_that_some_brokers_lack(store: MemoryStore, broker: ScriptedBroker) -> None:
     await kafka_registrations.register(store, 2, Listener("EXTERNAL", HOST, 1))
     [finding] = await found(store)
