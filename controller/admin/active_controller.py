@@ -17,6 +17,7 @@ import trio
 from attrs import define, field, frozen
 from msgspec.structs import replace
 
+from transport.addresses import Address, address_text
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, MetadataRequest, Request
 from transport.network import Network
@@ -38,8 +39,6 @@ ATTEMPT_SECONDS: Final = 5.0
 _NONE_KNOWN: Final = "it knows no active controller"
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
 _NOTHING_WAS_DONE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-
-Address = tuple[str, int]
 
 
 class ClusterUnreachable(Exception):
@@ -233,7 +232,7 @@ class ActiveController:
         if self.store is not None or _NONE_KNOWN in faults.values():
             other = None if self.store is None else await _kafkas_controller(self.store)
             return other or "no controller is active: start one with `klamm controller run`"
-        asked = ", ".join(f"{host}:{port}" for host, port in self.bootstrap)
+        asked = ", ".join(address_text(host, port) for host, port in self.bootstrap)
         why = "; ".join(faults.values()) or f"no answer within {self.timeout:g} s"
         return f"no active controller was found through {asked}: {why}"
 

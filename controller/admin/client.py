@@ -8,11 +8,12 @@ from typing import Final
 
 from attrs import frozen
 
-from controller.admin.active_controller import ATTEMPT_SECONDS, Address
+from controller.admin.active_controller import ATTEMPT_SECONDS
 from controller.admin.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
 from controller.admin.rollouts import RolloutAdmin
 from transport import messages
+from transport.addresses import Address
 from transport.errors import ApiError
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork

@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from msgspec.structs import replace
 
 from controller.admin import kafka_elections, kafka_settings, kafka_summary
-from controller.admin.active_controller import Address, ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster, open_kafka_cluster
 from controller.admin.kafka_progress import THROTTLES, Settings, Sizes, Throttles, copied, described
@@ -25,6 +25,7 @@ from controller.admin.log_mover import Directories, Replica
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, naming_dead
 from controller.model.rate_window import RateWindow
 from transport import messages
+from transport.addresses import Address
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import changing, reading
 from transport.kafka.log_dirs import LOG_DIRS_NEED

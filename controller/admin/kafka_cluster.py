@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from controller.admin.active_controller import (
     MAX_RETRY_SECONDS,
     RETRY_SECONDS,
-    Address,
     ClusterUnreachable,
     OutcomeUnknown,
 )
+from transport.addresses import Address, address_text
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.calls import Call
 from transport.kafka.node_pool import NodePool, open_node_pool
@@ -213,7 +213,7 @@ class KafkaCluster:
             return
         if wanted:
             protocol = _WITH_LOGIN[protocol_of(self.pool.network)]
-            raise Untrusted(_LOG_IN.format(f"{host}:{port}", ", ".join(wanted), protocol.name))
+            raise Untrusted(_LOG_IN.format(address_text(host, port), ", ".join(wanted), protocol.name))
 
     async def _ask_controller(self, call: Call[R], *, changes: bool) -> R:
         deadline, pause = trio.current_time() + self.timeout, RETRY_SECONDS
@@ -256,7 +256,7 @@ class KafkaCluster:
             if error.code is not ErrorCode.REQUEST_TIMED_OUT:
                 raise
             host, port = address
-            raise RequestTimedOut(f"{host}:{port} got no answer of the controller in time") from error
+            raise RequestTimedOut(f"{address_text(host, port)} got no answer of the controller in time") from error
 
 
 @asynccontextmanager

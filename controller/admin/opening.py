@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from controller.admin.active_controller import MAX_RETRY_SECONDS, RETRY_SECONDS, Address, ClusterUnreachable
+from controller.admin.active_controller import MAX_RETRY_SECONDS, RETRY_SECONDS, ClusterUnreachable
 from controller.admin.client import AdminClient, open_klamm_admin
 from controller.admin.recognition import Protocol, recognize
+from transport.addresses import Address
 from transport.network import Network, TcpNetwork
 from transport.store.security import OPEN, ZooKeeperSecurity
 

@@ -13,7 +13,8 @@ from typing import Final
 
 import trio
 
-from controller.admin.active_controller import Address, ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
+from transport.addresses import Address, address_text
 from transport.kafka.probe import KafkaProbe
 from transport.network import Network
 from transport.wire import ConnectionBroken, NotServed, Untrusted, WireError, open_connection
@@ -68,7 +69,7 @@ async def _protocol_of(address: Address, network: Network) -> Protocol:
     """Return the protocol of one server. Raises NotServed if it speaks neither; WireError if that is not certain."""
     host, port = address
     below, _, _ = beneath(network)
-    make = partial(KafkaProbe, peer=f"{host}:{port}")
+    make = partial(KafkaProbe, peer=address_text(host, port))
     try:
         connection = await connect(below, host, port, make, DOUBT_SECONDS)
     except NotServed as fault:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import trio
 from attrs import frozen
 
-from controller.admin.active_controller import Address
 from controller.admin.client import AdminClient
 from controller.admin.opening import open_admin
+from transport.addresses import Address
 from transport.network import Network
 from transport.store.security import OPEN, ZooKeeperSecurity
 

@@ -19,7 +19,7 @@ from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.reassignments import ReassignmentDescriptions, naming_dead
 from controller.model.faults import outgrown, partition_fault, target_fault
 from controller.model.reassignment import reassign_to
-from transport import messages
+from transport import addresses, messages
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.metadata import NEVER_LED, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -244,8 +244,8 @@ def _endpoint(broker_id: int, data: bytes) -> messages.BrokerEndpoint:
     try:
         value = orjson.loads(data)
         _, _, address = str(value["endpoints"][0]).partition("://")
-        host, _, port = address.rpartition(":")
-        return messages.BrokerEndpoint(broker_id, host.strip("[]"), int(port), value.get("rack"))
+        host, port = addresses.split(address)
+        return messages.BrokerEndpoint(broker_id, host, int(port), value.get("rack"))
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, ValueError, AttributeError):
         return messages.BrokerEndpoint(broker_id, "", -1)
 

@@ -19,6 +19,7 @@ from controller.config import ControllerConfig
 from controller.model import kafka_acls, kafka_checks, kafka_office
 from controller.model.kafka_checks import Finding, Live, Weight
 from controller.node.kafka_listeners import kafka_listeners
+from transport.addresses import address_text
 from transport.kafka import messages as kafka
 from transport.kafka.client import KafkaConnection
 from transport.kafka.connecting import open_kafka_connection
@@ -170,7 +171,7 @@ class KafkaChecks:
         return [(one.broker_id, at.host, at.port) for one in live for at in one.listeners if at.protocol is ours]
 
     def _where(self, brokers: Iterable[BrokerRegistration]) -> str:
-        return ", ".join(f"{broker.host}:{broker.port}" for broker in brokers)
+        return ", ".join(address_text(broker.host, broker.port) for broker in brokers)
 
     async def _first_answer(self, addresses: Sequence[Address]) -> tuple[int, BrokerListeners | None] | None:
         """Return the first broker that answers with the settings of its listeners; None if there is none in time."""
@@ -209,7 +210,7 @@ class KafkaChecks:
         return [finding for _, findings in sorted(found.items()) for finding in findings]
 
     async def _ask(self, broker: BrokerRegistration) -> list[Finding]:
-        at = f"broker {broker.id} at {broker.host}:{broker.port}"
+        at = f"broker {broker.id} at {address_text(broker.host, broker.port)}"
         found: list[Finding] = []
         try:
             with trio.fail_after(ANSWER_SECONDS):

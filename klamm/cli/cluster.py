@@ -8,6 +8,7 @@ import click
 
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
+from transport.addresses import address_text
 from transport.messages import UNKNOWN, DescribeClusterResponse, DescribedBroker
 
 _FACTS = (
@@ -39,7 +40,7 @@ def describe(cluster: Cluster, output: str) -> None:
 
 def _summary(found: DescribeClusterResponse) -> dict[str, Any]:
     controller = found.controller
-    at = f"{controller.host}:{controller.port}" if controller.host else None
+    at = address_text(controller.host, controller.port) if controller.host else None
     named = {"controller": _known(controller.id), "controller_address": at}
     return named | {name: _known(getattr(found, name)) for name in _FACTS}
 
@@ -53,7 +54,7 @@ def _broker(broker: DescribedBroker) -> dict[str, Any]:
     is_addressable = bool(broker.endpoint.host)
     return {
         "id": broker.endpoint.id,
-        "address": f"{broker.endpoint.host}:{broker.endpoint.port}" if is_addressable else None,
+        "address": address_text(broker.endpoint.host, broker.endpoint.port) if is_addressable else None,
         "rack": broker.endpoint.rack,
         "epoch": _known(broker.epoch),
         "leaders": broker.leaders,

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import click
 
 from broker.client import Consumer, GaveUp, Producer
-from controller.admin.active_controller import ATTEMPT_SECONDS, Address, ClusterUnreachable
+from controller.admin.active_controller import ATTEMPT_SECONDS, ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
 from klamm.cli.connect import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, command_config_option, network_of
@@ -19,6 +19,7 @@ from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.profiles import Place, profile_option, settled
 from klamm.cli.running import parse_addresses, patience_option, run, with_options
 from klamm.cli.standard_input import Lines
+from transport.addresses import Address
 from transport.errors import ApiError
 from transport.host import Host
 from transport.network import Network

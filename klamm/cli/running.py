@@ -13,10 +13,12 @@ import click
 import trio
 from click.core import ParameterSource
 
-from controller.admin.active_controller import Address, ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
 from controller.node.controller_election import ForeignCluster
 from klamm.cli.streams import is_dumb_terminal, line_of
 from klamm.interrupts import INTERRUPTED
+from transport import addresses
+from transport.addresses import Address
 from transport.errors import ApiError
 from transport.security.errors import SecurityError
 from transport.settings import INT_MAX
@@ -42,11 +44,8 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     UndecodableZnode,
     WireError,
 )
-MAX_PORT: Final = 65535
 MAX_SECONDS: Final = INT_MAX // 1000
 """The longest waiting time, 24 days: requests carry it as milliseconds in 32 bits."""
-_DIGITS: Final = 6
-"""The most digits that are read of a port, enough to see that it is too large."""
 
 
 def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
@@ -210,10 +209,7 @@ def patience_option(default: float | None, text: str) -> Callable[[click.decorat
 
 def parse_addresses(value: str) -> list[Address]:
     """Parse "host:port,host:port". Raises click.BadParameter."""
-    addresses = []
-    for item in value.split(","):
-        host, _, port = item.strip().rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port[:_DIGITS]) <= MAX_PORT:
-            raise click.BadParameter(f"{item!r} is not HOST:PORT", param_hint="--bootstrap-server")
-        addresses.append((host, int(port)))
-    return addresses
+    try:
+        return addresses.parse_list(value)
+    except ValueError as fault:
+        raise click.BadParameter(str(fault), param_hint="--bootstrap-server") from None

@@ -31,11 +31,12 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.controller_check import check_controller
 from klamm.cli.names import Integer
 from klamm.cli.output import print_document, print_table
-from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
+from klamm.cli.running import configure_logs, log_level_option, run, until_stopped
 from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
+from transport.addresses import address_text
 from transport.host import Host
-from transport.metadata import Listener
+from transport.metadata import MAX_PORT, Listener
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
 from transport.store.reachability import until_answered
@@ -79,7 +80,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
             _print_address(f"controller {settings.controller_id}", settings, service.port)
             _print_listeners(() if service.node is None else service.node.listeners)
             if service.metrics_port is not None:
-                address = f"http://{settings.metrics_host}:{service.metrics_port}"
+                address = f"http://{address_text(settings.metrics_host, service.metrics_port)}"
                 click.echo(f"metrics: {address}/metrics")
                 click.echo(f"page: {address}/")
 
@@ -89,7 +90,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
 def _print_listeners(listeners: Sequence[Listener]) -> None:
     """Print where brokers of Kafka's find a controller, and whether those on other hosts cannot."""
     for listener in listeners:
-        click.echo(f"brokers of Kafka find it at {listener.name}://{listener.host}:{listener.port}")
+        click.echo(f"brokers of Kafka find it at {listener.name}://{address_text(listener.host, listener.port)}")
     local = next((listener.host for listener in listeners if _is_local(listener.host)), None)
     if local is not None:
         click.echo(f"brokers on other hosts cannot reach {local}: name an address with --host", err=True)
@@ -127,7 +128,7 @@ def _require_protocol(settings: ControllerConfig) -> None:
 
 
 def _print_address(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:
-    click.echo(f"{name} listens on {settings.host}:{port}")
+    click.echo(f"{name} listens on {address_text(settings.host, port)}")
     advertised = settings.advertised(settings.host, port)
     if advertised != (settings.host, port):
         click.echo(f"advertised as {advertised[0]}:{advertised[1]}")
@@ -252,7 +253,7 @@ def list_brokers(cluster: Cluster, output: str) -> None:
     rows = [
         {
             "id": b.id,
-            "address": f"{b.host}:{b.port}",
+            "address": address_text(b.host, b.port),
             "rack": b.rack,
             "leaders": sum(state.leader == b.id for state in metadata.partitions),
             "replicas": sum(b.id in state.replicas for state in metadata.partitions),
@@ -285,7 +286,7 @@ def run_zookeeper(port: int, data_dir: Path) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_stopped, nursery.cancel_scope)
             async with development_zookeeper(data_dir, port) as server:
-                click.echo(f"ZooKeeper listens on {server.host}:{server.port}")
+                click.echo(f"ZooKeeper listens on {address_text(server.host, server.port)}")
                 await trio.sleep_forever()
 
     run(work)

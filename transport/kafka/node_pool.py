@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field
 
+from transport.addresses import Address
 from transport.errors import ErrorCode
 from transport.kafka.calls import Call, ask
 from transport.kafka.client import KafkaConnection
@@ -20,7 +21,6 @@ from transport.wire.errors import ConnectionBroken, RequestTimedOut
 from transport.wire.secured import beneath
 
 R = TypeVar("R")
-Address = tuple[str, int]
 
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """The limit of one answer. The metadata of 200,000 partitions take 12 MiB, and a cluster may have ten times as many."""

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import orjson
 
+from transport import addresses
+from transport.addresses import address_text
 from transport.metadata import BrokerRegistration, Listener, SecurityProtocol, number_in
 from transport.store import fields, formats, paths
 from transport.store.fields import UndecodableZnode
@@ -26,7 +28,7 @@ def encode_controller(listeners: Sequence[Listener]) -> bytes:
         "version": 5,
         "host": None if plain is None else plain.host,
         "port": -1 if plain is None else plain.port,
-        "endpoints": [f"{at.name}://{_bracketed(at.host)}:{at.port}" for at in listeners],
+        "endpoints": [f"{at.name}://{address_text(at.host, at.port)}" for at in listeners],
         "listener_security_protocol_map": {at.name: at.protocol.name for at in listeners},
         "features": {},
         "jmx_port": -1,
@@ -91,10 +93,6 @@ def decode_any_registration(broker_id: int, data: bytes, czxid: int) -> BrokerRe
     return decode_registration(broker_id, data, czxid, first.name)
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def _listeners(path: str, value: Mapping[str, Any]) -> Iterator[Listener]:
     endpoints = value.get("endpoints")
     # Versions 1 and 2 have a single address.
@@ -106,13 +104,13 @@ def _listeners(path: str, value: Mapping[str, Any]) -> Iterator[Listener]:
     protocols = fields.mapping(path, value.get("listener_security_protocol_map") or {}, "the protocols of listeners")
     for endpoint in endpoints:
         name, _, address = str(endpoint).partition("://")
-        host, _, port = address.rpartition(":")
+        host, port = addresses.split(address)
         number = number_in(port)
         if number is None:
             raise UndecodableZnode(path, f"a listener must be NAME://host:port, is {fields.shown(endpoint)}")
         # Before version 4 a listener had the name of its protocol.
         protocol = _protocol(path, protocols.get(name, name))
-        yield Listener(name, fields.host(path, host.strip("[]")), fields.port(path, number), protocol)
+        yield Listener(name, fields.host(path, host), fields.port(path, number), protocol)
 
 
 def _protocol(path: str, name: object) -> SecurityProtocol:

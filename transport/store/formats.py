@@ -14,6 +14,8 @@ from typing import Any, Final
 import orjson
 from attrs import field, frozen
 
+from transport import addresses
+from transport.addresses import address_text
 from transport.messages import BrokerEndpoint
 from transport.metadata import (
     MAX_RISING_EPOCH,
@@ -84,7 +86,7 @@ def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
         "version": 5,
         "host": None,
         "port": -1,
-        "endpoints": [f"{LISTENER}://{registration.host}:{registration.port}"],
+        "endpoints": [f"{LISTENER}://{address_text(registration.host, registration.port)}"],
         "jmx_port": -1,
         "timestamp": str(now_ms),
         "listener_security_protocol_map": {LISTENER: "PLAINTEXT"},
@@ -109,14 +111,14 @@ def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration
         raise UndecodableZnode(path, f"endpoints must be a list, is {fields.shown(endpoints)}")
     for endpoint in endpoints:
         name, _, address = str(endpoint).partition("://")
-        host, _, port = address.rpartition(":")
+        host, port = addresses.split(address)
         if name == LISTENER:
             number = number_in(port)
             if number is None:
                 raise UndecodableZnode(path, f"a listener must be {LISTENER}://host:port, is {fields.shown(endpoint)}")
             return BrokerRegistration(
                 broker_id,
-                fields.host(path, host.strip("[]")),
+                fields.host(path, host),
                 fields.port(path, number),
                 czxid,
                 fields.optional_text(path, value.get("rack"), "rack"),

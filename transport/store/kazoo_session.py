@@ -35,6 +35,7 @@ from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
+from transport.addresses import Address
 from transport.log import get_logger
 from transport.store.kazoo_handler import HANDSHAKE_SECONDS, KazooHandler, impatient, telling
 from transport.store.listeners import Listeners
@@ -49,7 +50,7 @@ from transport.store.protocol import (
     WatchFired,
     WatchKind,
 )
-from transport.store.reachability import ServerAddress, joined, told_now_and_then, until_reachable
+from transport.store.reachability import joined, told_now_and_then, until_reachable
 from transport.store.sasl import authenticate
 from transport.store.security import OPEN, ZooKeeperSecurity
 
@@ -125,9 +126,7 @@ class KazooReply(Generic[T]):
 class KazooSession:
     """A session with ZooKeeper, from `connect` to `close`."""
 
-    def __init__(
-        self, servers: Sequence[ServerAddress], session_timeout_ms: int, security: ZooKeeperSecurity = OPEN
-    ) -> None:
+    def __init__(self, servers: Sequence[Address], session_timeout_ms: int, security: ZooKeeperSecurity = OPEN) -> None:
         self._servers = servers
         self._tls = None if security.tls is None else security.tls.context()
         self.listeners = Listeners()

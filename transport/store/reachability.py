@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import trio
 
+from transport.addresses import Address, address_text
 from transport.log import get_logger
 from transport.store.protocol import ConnectionLost, SessionExpired, StoreUnavailable
 
@@ -27,27 +28,16 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 
 
-class ServerAddress(NamedTuple):
-    """The address of a ZooKeeper server."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        """Return host:port, as in a connect string."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
 class NothingListens(StoreUnavailable):
     """No server accepts connections at the moment."""
 
 
-def joined(servers: Sequence[ServerAddress]) -> str:
+def joined(servers: Sequence[Address]) -> str:
     """Return the servers as a connect string."""
-    return ",".join(map(str, servers))
+    return ",".join(address_text(*server) for server in servers)
 
 
-async def until_reachable(servers: Sequence[ServerAddress], tls: ssl.SSLContext | None, deadline: float) -> None:
+async def until_reachable(servers: Sequence[Address], tls: ssl.SSLContext | None, deadline: float) -> None:
     """Wait until a server accepts connections, and log the reason from time to time.
 
     An unknown host does not end the wait, because its name may be registered after this service starts.
@@ -90,7 +80,7 @@ async def until_answered(work: Callable[[], Awaitable[T]]) -> T:
         await trio.sleep(LONGEST_DELAY_SECONDS)
 
 
-async def _look(servers: Sequence[ServerAddress], tls: ssl.SSLContext | None) -> None:
+async def _look(servers: Sequence[Address], tls: ssl.SSLContext | None) -> None:
     faults, closed = [], []
     for server in servers:
         try:
@@ -98,9 +88,9 @@ async def _look(servers: Sequence[ServerAddress], tls: ssl.SSLContext | None) ->
                 await _probe(server, tls)
         except (socket.gaierror, UnicodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not the name of a host"
-            faults.append(f"ZooKeeper: the host {server.host} cannot be found ({why})")
+            faults.append(f"ZooKeeper: the host {server[0]} cannot be found ({why})")
         except trio.TooSlowError:
-            faults.append(f"{server} takes no connection within {PROBE_SECONDS:g} s")
+            faults.append(f"{address_text(*server)} takes no connection within {PROBE_SECONDS:g} s")
         except OSError:
             closed.append(server)
         else:
@@ -110,17 +100,16 @@ async def _look(servers: Sequence[ServerAddress], tls: ssl.SSLContext | None) ->
     raise NothingListens("; ".join(faults))
 
 
-async def _probe(server: ServerAddress, tls: ssl.SSLContext | None) -> None:
+async def _probe(server: Address, tls: ssl.SSLContext | None) -> None:
     stream: trio.abc.Stream = await trio.open_tcp_stream(*server)
     async with stream:
         if tls is None:
             return
-        secured = trio.SSLStream(stream, tls, server_hostname=server.host)
+        secured = trio.SSLStream(stream, tls, server_hostname=server[0])
         try:
             await secured.do_handshake()
         except trio.BrokenResourceError as error:
             reason = getattr(error.__cause__, "verify_message", None) or getattr(error.__cause__, "reason", None)
             why = reason or "it does not speak TLS there"
-            raise StoreUnavailable(
-                f"no TLS with ZooKeeper at {server} ({why}): check the port and zookeeper.ssl.truststore.location"
-            ) from None
+            text = f"no TLS with ZooKeeper at {address_text(*server)} ({why})"
+            raise StoreUnavailable(f"{text}: check the port and zookeeper.ssl.truststore.location") from None

@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 import trio
 from msgspec.structs import replace
 
+from transport import addresses
+from transport.addresses import Address
 from transport.store.acls import Acl, GetAcl
 from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
 from transport.store.known import known_after
@@ -32,7 +34,7 @@ from transport.store.protocol import (
     Znode,
     ensure_paths,
 )
-from transport.store.reachability import ServerAddress, until_answered
+from transport.store.reachability import until_answered
 from transport.store.requests import (
     CONFLICT_REASONS,
     CREATOR_ALL_ACL,
@@ -53,7 +55,6 @@ from transport.store.security import OPEN, ZooKeeperSecurity
 PIPELINE: Final = 4
 """The number of slices of one read in flight at a time."""
 
-MAX_PORT: Final = 65_535
 
 _OPEN_ROOT: Final = "/consumers"
 _SENSITIVE_ROOTS: Final = ("/config/brokers", "/config/users", "/delegation_token")
@@ -249,18 +250,20 @@ async def _prepare(root: ZooKeeperStore, chroot: str) -> None:
         await ensure_paths(root, [chroot])
 
 
-def parse_hosts(hosts: str) -> tuple[list[ServerAddress], str]:
+def parse_hosts(hosts: str) -> tuple[list[Address], str]:
     """Split "host:port,host:port/chroot" into servers and chroot ("" for none).
 
     Raises:
         StoreUnavailable: The text does not have this form.
     """
     servers, _, chroot = hosts.partition("/")
-    pairs = [server.strip().rpartition(":") for server in servers.split(",")]
-    if not all(host and port.isdecimal() and 0 < int(port[:6]) <= MAX_PORT for host, _, port in pairs):
-        raise StoreUnavailable(f"{hosts!r} does not name a ZooKeeper: write host:port[,host:port...][/chroot]")
+    try:
+        found = addresses.parse_list(servers)
+    except ValueError:
+        text = f"{hosts!r} does not name a ZooKeeper: write host:port[,host:port...][/chroot]"
+        raise StoreUnavailable(text) from None
     path = chroot.strip("/")
-    return [ServerAddress(host.strip("[]"), int(port)) for host, _, port in pairs], f"/{path}" if path else ""
+    return found, f"/{path}" if path else ""
 
 
 def _open_acl(_path: str) -> bytes:

@@ -16,6 +16,7 @@ from klamm.cli.top.reading import Reading
 from klamm.cli.top.rollouts import Rollout, Untold
 from klamm.cli.top.tables import Cell, Column, Row, Table, Tone
 from klamm.cli.units import duration, moment, rate, size
+from transport.addresses import address_text
 from transport.messages import UNKNOWN, UNTHROTTLED, DescribedBroker, ReassignmentDescription, ReplicaProgress
 
 BAR_CELLS: Final = 20
@@ -87,7 +88,7 @@ def _brokers(reading: Reading, risks: Sequence[AtRisk]) -> Table:
 def _broker(id_: int, broker: DescribedBroker | None, replicas: int, traffic: _Traffic) -> Row:
     address, rack, state, leaders = "-", None, Cell("dead", 0, Tone.BAD), 0
     if broker is not None:
-        address, rack = f"{broker.endpoint.host}:{broker.endpoint.port}", broker.endpoint.rack
+        address, rack = address_text(broker.endpoint.host, broker.endpoint.port), broker.endpoint.rack
         state = Cell("shutting down", 1, Tone.WARNING) if broker.is_shutting_down else Cell("live", 2)
         leaders, replicas = broker.leaders, broker.replicas
     coming, going, lacking = traffic.coming[id_], traffic.going[id_], traffic.lacking[id_]
