@@ -6,9 +6,11 @@ module may open a socket.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 import trio
@@ -25,8 +27,11 @@ _log = get_logger(__name__)
 class Network(Protocol):
     """A way to connect to addresses and to listen on them."""
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect to an address. Raises OSError if it cannot be reached."""
+    async def addresses(self, host: str) -> Sequence[str]:
+        """Return the addresses of a host in the order in which to try them; the host itself if it is not looked up."""
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
+        """Connect to a host at one of its addresses; without one, at the first that accepts. Raises OSError."""
 
     async def serve(
         self,
@@ -53,13 +58,24 @@ class TcpNetwork:
     def __init__(self, max_connections: int = MAX_CONNECTIONS) -> None:
         self._max_connections = max_connections
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect to the first address of the host that answers.
+    async def addresses(self, host: str) -> Sequence[str]:
+        """Look a host up. One that cannot be found is returned as it is: `connect` says why."""
+        with suppress(ValueError):
+            ipaddress.ip_address(host)
+            return [host]
+        try:
+            found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return [host]
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
+        """Connect to an address of the host; without one, to the first that accepts.
 
         Raises socket.gaierror for an unknown host, ConnectionRefusedError if nothing listens there, else OSError.
         """
         try:
-            return await trio.open_tcp_stream(host, port)
+            return await trio.open_tcp_stream(address or host, port)
         except UnicodeError:
             raise socket.gaierror(socket.EAI_NONAME, "not the name of a host") from None
         except OSError as error:

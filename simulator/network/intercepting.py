@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import trio
@@ -21,9 +21,13 @@ class InterceptingNetwork:
     _network: Network
     _intercept: Intercept
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        """Return the addresses of a host, as the other network finds them."""
+        return await self._network.addresses(host)
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
         """Connect as the network does."""
-        return await self._network.connect(host, port)
+        return await self._network.connect(host, port, address)
 
     async def serve(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import count
 from typing import Final
@@ -336,7 +336,11 @@ class _View:
         if not self.machine.is_up or self.machine.life != self.life:
             raise OSError(errno.ENETDOWN, f"{self.machine.name} was cut off")
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
+        del address
         await trio.lowlevel.checkpoint()
         self.require_up()
         return await self.network.connect(self, host, port)

@@ -171,7 +171,10 @@ class MemoryNetwork:
     attempts: list[float] = field(factory=list)
     """The times of attempts to connect."""
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:  # noqa: ARG002
         """Connect to the broker at `port`."""
         self.attempts.append(trio.current_time())
         await trio.lowlevel.checkpoint()

@@ -221,7 +221,10 @@ async def test_a_controller_that_heeds_no_order_is_told_of(nursery: trio.Nursery
 class Nowhere:
     """A network on which nobody can be reached, and which says so late."""
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:  # noqa: ARG002
         await trio.sleep(1)
         raise OSError(f"no route to {host}:{port}")
 
@@ -267,7 +270,7 @@ class Refusing(Nowhere):
 
     tried: list[float] = field(factory=list)
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:  # noqa: ARG002
         await trio.lowlevel.checkpoint()
         self.tried.append(trio.current_time())
         raise ConnectionRefusedError(f"{host}:{port} refused")

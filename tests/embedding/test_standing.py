@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -28,7 +29,10 @@ DAY = 24 * 3600
 class Alone:
     """A network on which nobody else is."""
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:  # noqa: ARG002
         raise OSError(f"nobody is at {host}:{port}")
 
     async def serve(

@@ -132,10 +132,10 @@ class Refusing(TcpNetwork):
         super().__init__()
         self.was_refused = trio.Event()
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
         """Connect to an address."""
         try:
-            return await super().connect(host, port)
+            return await super().connect(host, port, address)
         except ConnectionRefusedError:
             self.was_refused.set()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 
@@ -22,7 +23,10 @@ class OneListener:
 
     handler: StreamHandler = field(init=False)
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
         raise NotImplementedError
 
     async def serve(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import trio
@@ -16,7 +16,10 @@ class _NetworkOfOne:
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:  # noqa: ARG002
         del host, port
         await trio.lowlevel.checkpoint()
         return self._stream

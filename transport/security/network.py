@@ -99,9 +99,13 @@ class TlsNetwork:
     rules: Sequence[MappingRule] = field(default=BY_DEFAULT)
     """The rules by which a client's certificate names a principal."""
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        """Return the addresses of a host, as the other network finds them."""
+        return await self.network.addresses(host)
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
         """Connect, with a handshake. Raises OSError as the other network does, and AuthenticationFailed."""
-        stream = await self.network.connect(host, port)
+        stream = await self.network.connect(host, port, address)
         if self.client is None:
             return stream
         handshake = _Handshake(stream, self.client, host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 import trio
 
+from transport.addresses import address_text
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
@@ -26,6 +27,10 @@ C = TypeVar("C", bound="Negotiable")
 R = TypeVar("R")
 
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
+
+RACE_SECONDS: Final = 1.0
+"""The time that one address of a host has for all steps of a connection before the next one is tried as well."""
+
 _NEGOTIATION: Final[Mapping[type[Request[Any]], int]] = MappingProxyType({ApiVersionsRequest: 0})
 
 _FAILURES: Final = (
@@ -133,21 +138,60 @@ class Negotiable(Protocol):
 async def connect(
     network: Network, host: str, port: int, make: Callable[[trio.abc.Stream], C], connect_timeout: float
 ) -> C:
-    """Connect and negotiate versions, as described at `open_connection`."""
-    peer = f"{host}:{port}"
+    """Connect and negotiate versions, as described at `open_connection`.
+
+    If the host has several addresses, they take part in a race until one has negotiated (Happy Eyeballs, RFC 8305):
+    an address may accept connections and stay silent.
+    """
+
+    async def attempt(address: str) -> C:
+        connection = make(await network.connect(host, port, address))
+        try:
+            await connection.negotiate(timeout=connect_timeout)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    peer = address_text(host, port)
     try:
         with trio.fail_after(connect_timeout):
-            connection = make(await network.connect(host, port))
-            try:
-                await connection.negotiate(timeout=connect_timeout)
-            except BaseException:
-                await connection.close()
-                raise
+            addresses = await network.addresses(host)
+            return await (_first(attempt, addresses) if len(addresses) > 1 else attempt(addresses[0]))
     except Untrusted:
         raise
     except _FAILURES as error:
         raise _failure(peer, host, error, connect_timeout) from error
-    return connection
+
+
+async def _first(attempt: Callable[[str], Awaitable[C]], addresses: Sequence[str]) -> C:
+    """Return the first connection. Attempts begin one after the other, when the one before fails or takes long.
+
+    Raises the fault of the first address if there is no connection.
+    """
+    connections: list[C] = []
+    faults: dict[str, Exception] = {}
+
+    async def take_part(address: str, over: trio.Event) -> None:
+        try:
+            connections.append(await attempt(address))
+            nursery.cancel_scope.cancel()
+        except Exception as fault:  # noqa: BLE001  raised below, or of no interest
+            faults[address] = fault
+        over.set()
+
+    async with trio.open_nursery() as nursery:
+        for address in addresses:
+            over = trio.Event()
+            nursery.start_soon(take_part, address, over)
+            with trio.move_on_after(RACE_SECONDS):
+                await over.wait()
+    # Two may have won at the same moment.
+    for late in connections[1:]:
+        await late.close()
+    if connections:
+        return connections[0]
+    raise faults[addresses[0]]
 
 
 def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> ConnectionBroken:

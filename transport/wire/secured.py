@@ -6,6 +6,7 @@ messages for a login, uses what is `beneath`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import trio
@@ -32,9 +33,13 @@ class SecuredNetwork:
     login: SaslLogin | None = None
     sasl: SaslServer | None = None
 
-    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+    async def addresses(self, host: str) -> Sequence[str]:
+        """Return the addresses of a host, as the other network finds them."""
+        return await self.network.addresses(host)
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
         """Connect and log in. Raises OSError if there is no connection, SecurityError if there is no trust."""
-        stream = await self.network.connect(host, port)
+        stream = await self.network.connect(host, port, address)
         if self.login is None:
             return stream
         try:
