@@ -153,7 +153,7 @@ class ActiveController:
                 connecting = self._connect((controller.host, controller.port), min(left, ATTEMPT_SECONDS))
                 connection = await stack.enter_async_context(connecting)
             except ConnectionBroken as error:
-                raise _NotTaken(error) from error
+                raise _NotTaken(self._advertised(controller, error)) from error
             left = max(deadline - trio.current_time(), 0)
             try:
                 return await wait(connection, controller, request, left)
@@ -163,6 +163,13 @@ class ActiveController:
                 if error.code in _NOTHING_WAS_DONE:
                     raise _NotTaken(error) from error
                 raise
+
+    def _advertised(self, controller: BrokerEndpoint, error: ConnectionBroken) -> ConnectionBroken:
+        """Return the fault of a controller's address; one that was not typed is said to be the controller's own."""
+        if (controller.host, controller.port) in map(tuple, self.bootstrap):
+            return error
+        at = address_text(controller.host, controller.port)
+        return type(error)(f"{error} (advertised by controller {controller.id} as {at})")
 
     async def _wait_a_while(self, connection: Connection, _: BrokerEndpoint, request: Request[R], left: float) -> R:
         return await connection.call(request, timeout=min(left, ATTEMPT_SECONDS))

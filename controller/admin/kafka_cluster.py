@@ -10,8 +10,8 @@ is no broker.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -242,7 +242,8 @@ class KafkaCluster:
         It gets a connection of its own: the end of one that was idle would look like a lost answer.
         """
         await self.pool.drop(address)
-        await self.pool.connected(address, min(seconds, ATTEMPT_SECONDS))
+        with self._advertised(address):
+            await self.pool.connected(address, min(seconds, ATTEMPT_SECONDS))
         try:
             return await self._ask_at(address, call, seconds)
         except _ANSWER_IS_LOST as error:
@@ -251,12 +252,24 @@ class KafkaCluster:
     async def _ask_at(self, address: Address, call: Call[R], seconds: float) -> R:
         """Ask a node. Raises RequestTimedOut also if it waited for the controller in vain, as brokers of KRaft do."""
         try:
-            return await self.pool.ask(address, call, seconds)
+            with self._advertised(address):
+                return await self.pool.ask(address, call, seconds)
         except ApiError as error:
             if error.code is not ErrorCode.REQUEST_TIMED_OUT:
                 raise
             host, port = address
             raise RequestTimedOut(f"{address_text(host, port)} got no answer of the controller in time") from error
+
+    @contextmanager
+    def _advertised(self, address: Address) -> Iterator[None]:
+        """Add to a fault of an address that was not typed where it comes from."""
+        try:
+            yield
+        except ConnectionBroken as error:
+            broker = next((id_ for id_, at in self._brokers.items() if at == address), None)
+            if broker is None or address in self.bootstrap:
+                raise
+            raise type(error)(f"{error} (advertised by broker {broker} as {address_text(*address)})") from error
 
 
 @asynccontextmanager

@@ -49,7 +49,7 @@ from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.network import TcpNetwork
 from transport.security.plain import PLAIN, Login
 from transport.security.sasl import SaslLogin, SaslServer, nobody
-from transport.wire import Untrusted
+from transport.wire import ConnectionBroken, Untrusted
 from transport.wire.secured import SecuredNetwork
 from transport.zookeeper_server import free_port
 
@@ -106,6 +106,17 @@ async def test_a_cluster_without_a_node_is_unreachable() -> None:
     async with open_kafka_admin(TcpNetwork(), [(HOST, port)], 0.5) as admin:
         with pytest.raises(ClusterUnreachable, match=f"no broker of Kafka's answers: .*{port}: nothing listens there"):
             await admin.read_metadata()
+
+
+async def test_an_address_that_a_broker_advertises_in_vain_is_said_to_be_its_own() -> None:
+    async with scripted_nodes(1, 2) as cluster:
+        bootstrap = cluster.bootstrap[:1]
+        cluster.controller, cluster.nodes[2].port = 2, free_port()
+        async with open_kafka_admin(TcpNetwork(), bootstrap, 0.5) as admin:
+            with pytest.raises(ConnectionBroken) as fault:
+                await admin.create_topics([NEW])
+        at = f"{HOST}:{cluster.nodes[2].port}"
+        assert str(fault.value).endswith(f"{at}: nothing listens there (advertised by broker 2 as {at})")
 
 
 async def test_a_change_is_repeated_at_the_controller_that_took_over() -> None:

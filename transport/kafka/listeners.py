@@ -18,7 +18,9 @@ LISTENERS: Final = "listeners"
 OF_LISTENERS: Final = (INTER_BROKER_LISTENER, INTER_BROKER_PROTOCOL, CONTROL_PLANE_LISTENER, LISTENERS)
 """The settings of a broker that say what its listeners are for."""
 
-_LISTENER: Final = re.compile(r"(?P<name>[\w.-]+)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+):(?P<port>[0-9]+)")
+_LISTENER: Final = re.compile(
+    r"(?P<name>[\w.-]+)://(?P<host>\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^:/\s\[\]]+):(?P<port>[0-9]+)"
+)
 
 
 @frozen
