@@ -18,23 +18,11 @@ from simulator.scenario.table import WIDTH, lines
 from simulator.settings import Settings
 
 LIBRARY = sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("*.yaml"))
-LONG = (
-    "broker_changes_its_endpoint",
-    "controller_dies_at_each_step",
-    "controller_dies_while_it_deletes",
-    "leader_dies_at_each_step",
-    "override_and_failover_at_each_step",
-    "override_at_each_step",
-    "session_expires_at_each_step",
-    "two_controllers",
-)
-"""Scenarios that take longest: the soak alone runs two of three of their variants."""
-
 VARIANTS = [
     pytest.param(
         scenario,
         id=" ".join([path.stem, *scenario.variant.values()]),
-        marks=pytest.mark.soak if path.stem in LONG and number % 3 else (),
+        marks=pytest.mark.soak if number % 3 else (),  # the soak alone runs two of three variants
     )
     for path in LIBRARY
     for number, scenario in enumerate(load(path))
