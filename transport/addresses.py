@@ -5,7 +5,12 @@ The address may have a zone (RFC 4007, 11): `[fe80::1%eth0]:9092`.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from transport.metadata import MAX_PORT, number_in
+
+_IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+(%\S+)?")
 
 Address = tuple[str, int]
 """A host, by name or by address, and a TCP port."""
@@ -23,6 +28,8 @@ def parse(text: str) -> Address:
     if not host or number is None or not 0 < number <= MAX_PORT:
         raise ValueError(f"{text.strip()!r:.200} is not HOST:PORT")
     if ":" in host and not text.strip().startswith("["):
+        if not _IPV6.fullmatch(host):
+            raise ValueError(f"{text.strip()!r:.200} is not HOST:PORT")
         raise ValueError(f"{text.strip()!r:.200} is not HOST:PORT: write an IPv6 address as [ADDRESS]:PORT")
     return host, number
 

@@ -36,7 +36,7 @@ def test_a_list_separates_addresses_by_commas(text: str, found: list[Address]) -
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "a", ":1", "a:", "a:0", "a:65536", "a:01", "a:x", "a:1,,b:1", "[::1]", "[]:1"]
+    "text", ["", ",", "a", ":1", "a:", "a:0", "a:65536", "a:01", "a:x", "a:1,,b:1", "[::1]", "[]:1", "http://a:1"]
 )
 def test_anything_else_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not HOST:PORT"):
