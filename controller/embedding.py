@@ -23,6 +23,7 @@ from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
 from controller.observation.instruments import Instrument, Instruments
 from controller.observation.observer import Observer, Observers
+from transport.addresses import address_text
 from transport.host import Host
 from transport.kafka.registration import is_controllers
 from transport.network import Network, TcpNetwork
@@ -163,7 +164,8 @@ async def _refuse_twin(store: MetadataStore, controller_id: int, network: Networ
     host, port = endpoint.host, endpoint.port
     try:
         async with open_connection(network, host, port, client_id="twin", connect_timeout=TWIN_TIMEOUT_SECONDS):
-            text = f"controller id {controller_id} is already live at {host}:{port}: stop that one or choose another id"
+            text = f"controller id {controller_id} is already live at {address_text(host, port)}"
+            text = f"{text}: stop that one or choose another id"
             raise ControllerIdInUse(text)
     except WireError:
         return

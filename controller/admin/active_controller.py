@@ -166,7 +166,7 @@ class ActiveController:
 
     def _advertised(self, controller: BrokerEndpoint, error: ConnectionBroken) -> ConnectionBroken:
         """Return the fault of a controller's address; one that was not typed is said to be the controller's own."""
-        if (controller.host, controller.port) in map(tuple, self.bootstrap):
+        if (controller.host, controller.port) in self.bootstrap:
             return error
         at = address_text(controller.host, controller.port)
         return type(error)(f"{error} (advertised by controller {controller.id} as {at})")

@@ -237,7 +237,7 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     gone = [stray for stray, epoch in deletions if stray in context.strays and _is_over(context.strays[stray], epoch)]
     limits = context.config.request_limits
     chunks = plan_chunks([_deletes([stray]) for stray in gone], max_ops=limits.operations, max_bytes=limits.chunk)
-    parts = [tuple(gone[index] for index in chunk) for chunk in chunks]
+    parts = [tuple(map(gone.__getitem__, chunk)) for chunk in chunks]
     removals = {part: _removal(part) for part in parts}
     again = logged("replicas that are deleted stay recorded, and the order to delete them is repeated later")
     stale = yield from commit_each("deleted", removals, on_rejected=again)

@@ -159,7 +159,7 @@ def other_settings(config: ControllerConfig, release: Release) -> list[str]:
 
 
 def no_cluster(chroot: str) -> Finding:
-    """Return the finding that no Kafka broker has ever started below the chroot."""
+    """Return the finding that the chroot is not that of a Kafka cluster."""
     text = (
         f"there is no /cluster/id below {chroot}, so no broker of Apache Kafka has ever started there:"
         " check the chroot of --zookeeper, or start a broker"

@@ -156,7 +156,7 @@ class ReplicaFailures(Mapping[tuple[TopicPartition, int], ReplicaFailure]):
 
     _failures: dict[tuple[TopicPartition, int], ReplicaFailure] = field(factory=dict, init=False)
     _counts: dict[TopicPartition, int] = field(factory=dict, init=False)
-    """How many replicas of a partition have failed, if any have."""
+    """The number of failed replicas of each partition with any."""
 
     _elections: dict[TopicPartition, tuple[float, ...]] = field(factory=dict, init=False)
     """The times of the last elections that failures have caused, of partitions with failures."""

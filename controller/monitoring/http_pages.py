@@ -15,6 +15,7 @@ from controller.monitoring.page.assets import HEADERS, assets
 from controller.monitoring.page.broadcast import Broadcast
 from controller.monitoring.page.snapshot import Snapshots
 from controller.node.service import ControllerService
+from transport.addresses import address_text
 from transport.http import Page, Pages, Stream, not_found, serve_http
 from transport.network import Network
 
@@ -42,7 +43,7 @@ async def monitored(service: ControllerService, measurements: Measurements, netw
         try:
             service.metrics_port = await nursery.start(serving)
         except OSError as error:
-            where = f"{config.metrics_host}:{config.metrics_port} ({error.strerror})"
+            where = f"{address_text(config.metrics_host, config.metrics_port)} ({error.strerror})"
             raise CannotServeMetrics(
                 f"cannot serve metrics on {where}: name others with --metrics-host and --metrics-port"
             ) from None

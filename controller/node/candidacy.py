@@ -220,7 +220,7 @@ class AmongKafka:
         return "; ".join(reasons)
 
     async def _record(self, store: MetadataStore, found: Record) -> None:
-        """Record what was found for an order; if that is impossible, log it once, and judge the order all the same."""
+        """Record the findings for an order. If they cannot be recorded, log that once, and go on with the order."""
         try:
             await record(store, found)
         except (Rejected, UndecodableZnode) as fault:

@@ -53,7 +53,7 @@ _ASKED_AT_ONCE: Final = 5
 """The number of brokers that are asked together. The first to answer decides, and while none does, more are asked."""
 
 _MORE_SECONDS: Final = 0.25
-"""The time after which as many more brokers are asked."""
+"""The pause before the next group of brokers is asked."""
 
 _ORDERS: Final = (kafka.LeaderAndIsrRequest, kafka.StopReplicaRequest, kafka.UpdateMetadataRequest)
 _NOWHERE: Final = "/klamm/does-not-exist"

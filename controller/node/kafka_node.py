@@ -27,6 +27,7 @@ from controller.node.kafka_own_settings import KafkaOwnSettings
 from controller.node.kafka_users import KafkaUsers
 from controller.node.office import Office
 from transport import messages
+from transport.addresses import address_text
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka, questions
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResult
@@ -108,7 +109,7 @@ class KafkaNode:
             try:
                 ports[at.name] = await nursery.start(below.serve, serve_one, at.host, at.port)
             except OSError as error:
-                where = f"{at.name}://{at.host}:{at.port} ({error.strerror})"
+                where = f"{at.name}://{address_text(at.host, at.port)} ({error.strerror})"
                 raise CannotListen(f"cannot listen on {where}: name another address with --listeners") from None
         told = listeners.announced(ports)
         if passing_on is None:

@@ -131,7 +131,7 @@ def _print_address(name: str, settings: ControllerConfig | BrokerConfig, port: i
     click.echo(f"{name} listens on {address_text(settings.host, port)}")
     advertised = settings.advertised(settings.host, port)
     if advertised != (settings.host, port):
-        click.echo(f"advertised as {advertised[0]}:{advertised[1]}")
+        click.echo(f"advertised as {address_text(*advertised)}")
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:

@@ -131,7 +131,7 @@ class Knowledge:
         return self._readings[-1] if self._readings else None
 
     def emptied(self) -> frozenset[int]:
-        """Return the brokers whose storage, as last read, is not the one that is recorded.
+        """Return the brokers that were last read with another storage than the recorded one.
 
         They are kept out until it is: what follows from their loss has to be written before.
         """

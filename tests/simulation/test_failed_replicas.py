@@ -37,7 +37,7 @@ LEADS_WITHIN: Final = 30.0
 """Seconds within which a live member of the ISR leads, where one can."""
 
 FAULT_SECONDS: Final = 75.0
-"""How long services fail that fail always."""
+"""The seconds for which a service fails that always fails."""
 
 RETURN_SECONDS: Final = 75.0
 """Seconds within which all replicas are in the ISR once the services obey: the longest back-off, and some more."""
@@ -116,8 +116,11 @@ class Witness:
     @property
     def most_elections(self) -> int:
         """The most elections within a minute by one controller: the next one knows nothing of failures."""
-        after = [[time - start for by, time in self.elections if by == epoch] for epoch, start in self.elections]
-        return max((sum(0 <= seconds < MINUTE for seconds in times) for times in after), default=0)
+        most = 0
+        for epoch, start in self.elections:
+            times = [time for by, time in self.elections if by == epoch]
+            most = max(most, sum(0 <= time - start < MINUTE for time in times))
+        return most
 
     def are_all_in_isr(self) -> bool:
         """Return whether all replicas are in the ISR."""
@@ -125,14 +128,14 @@ class Witness:
 
     @property
     def outcome(self) -> Outcome:
-        """How the story ends for the partition."""
+        """The end of the story for the partition."""
         state = self.state
         return Outcome(state.leader, tuple(sorted(state.isr)), state.leader_epoch, self.most_elections)
 
 
 @frozen
 class Outcome:
-    """How a story ends for a partition."""
+    """The end of a story for one partition."""
 
     leader: int
     isr: tuple[int, ...]

@@ -85,7 +85,8 @@ async def test_the_first_that_answers_is_used(kinds: Sequence[str], seconds: flo
     async with open_connection(network, NAME, 9092, client_id="me") as connection:
         assert trio.current_time() - begun == pytest.approx(seconds)
         assert await connection.call(MetadataRequest()) == ANSWER
-    assert [address for address, _ in network.tried] == [f"10.0.0.{n}" for n in range(1, kinds.index(LIVE) + 2)]
+    expected = [f"10.0.0.{number}" for number in range(1, kinds.index(LIVE) + 2)]
+    assert [address for address, _ in network.tried] == expected
 
 
 @pytest.mark.usefixtures("autojump_clock")

@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from transport.addresses import address_text
 from transport.kafka.client import KafkaConnection
 from transport.network import Network
 from transport.wire.client import REQUEST_TIMEOUT_SECONDS, connect
@@ -28,7 +29,7 @@ async def open_kafka_connection(
     seconds. Raises ConnectionBroken if there is no connection then, or its subclass NotServed if others answer.
     """
     network, login, _ = beneath(network)
-    make = partial(KafkaConnection, peer=f"{host}:{port}", client_id=client_id, login=login)
+    make = partial(KafkaConnection, peer=address_text(host, port), client_id=client_id, login=login)
     connection = await _until_not_refused(partial(connect, network, host, port, make, connect_timeout), connect_timeout)
     try:
         yield connection

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field
 
-from transport.addresses import Address
+from transport.addresses import Address, address_text
 from transport.errors import ErrorCode
 from transport.kafka.calls import Call, ask
 from transport.kafka.client import KafkaConnection
@@ -106,7 +106,7 @@ async def connect_node(
     below, login, _ = beneath(network)
     make = partial(
         KafkaConnection,
-        peer=f"{host}:{port}",
+        peer=address_text(host, port),
         client_id=client_id,
         login=login,
         max_answer_bytes=MAX_ANSWER_BYTES,

@@ -19,6 +19,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
+from transport.addresses import address_text
 from transport.kafka import messages as kafka
 from transport.kafka.schema import Message, Versions
 from transport.network import Network
@@ -87,7 +88,7 @@ class Relay:
         """Return the broker's answer to a request. Raises ConnectionBroken if there is none."""
         if self.network is None:
             raise ConnectionBroken("behind TLS or SASL nothing is passed on")
-        where = f"{self.upstream.host}:{self.upstream.port}"
+        where = address_text(self.upstream.host, self.upstream.port)
         with trio.move_on_after(ANSWER_SECONDS):
             try:
                 answer = await self._ask(self.network, payload)

@@ -117,7 +117,7 @@ async def open_connection(
     ConnectionBroken if either step fails, or its subclass NotServed if a retry would fail as well.
     """
     apis = ApiTable.of(own_apis) if own_apis else OURS
-    make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=apis)
+    make = partial(Connection, peer=address_text(host, port), client_id=client_id, apis=apis)
     connection = await connect(network, host, port, make, connect_timeout)
     try:
         yield connection

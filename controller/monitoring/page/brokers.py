@@ -12,6 +12,7 @@ from attrs import frozen
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.model.context import ControllerContext
+from transport.addresses import address_text
 
 MAX_BROKERS: Final = 200
 SLICE: Final = 10_000
@@ -68,7 +69,7 @@ def view_of_brokers(context: ControllerContext, channels: BrokerChannels, led: M
         BrokerRow(
             broker.id,
             _state(context, broker.id),
-            f"{broker.host}:{broker.port}",
+            address_text(broker.host, broker.port),
             broker.rack,
             led.get(broker.id, 0),
             held.get(broker.id, 0),

@@ -120,7 +120,7 @@ def is_tighter(given: Instance) -> bool:
     return any(rules.limit_beside(before, count) < rules.limit(count) for before, count in wanted)
 
 
-# Every other seed on each engine; the soak plans many more on both.
+# The engines take turns with the seeds. The soak plans many more seeds on both.
 @pytest.mark.parametrize(("engine", "seeds"), [("kernel", SEEDS[::2]), ("blocks", SEEDS[1::2])])
 def test_plans_count_what_brokers_keep(engine: str, seeds: Sequence[int]) -> None:
     counted = 0
