@@ -69,7 +69,8 @@ class Outcomes:
     def gather_stops(self, request: StopReplicaRequest, response: StopReplicaResponse) -> bool:
         """Add an answer to orders to stop; return whether it must be processed."""
         stops = {item.tp: item for item in request.partitions if not item.delete}
-        answers = [item for item in response.partitions if item.tp in stops]
+        # A deletion of topics has no others, for each of many replicas.
+        answers = [item for item in response.partitions if item.tp in stops] if stops else []
         if self.are_kafkas or not self._must_be_taken(answers):
             return False
         for item in answers:

@@ -82,7 +82,7 @@ def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Al
             records = [events.StrayDeletion()] if any(r in context.strays for r in replicas) else []
             topics = [events.TopicDeletion()] if context.deletions else []
             return [(seconds, again) for again in (*records, *topics)]
-        case events.ReplicasDeleted(deletions=over) if strays.are_recorded(context, over):
+        case events.ReplicasDeleted() if context.strays and strays.are_recorded(context, event.deletions):
             return [(CLOSED_SECONDS, events.StrayDeletion())]
         case events.TopicsDeleted(names=names) if not context.deletions.keys().isdisjoint(names):
             # A topic without remaining replicas is still here: its znodes could not be removed, or wait for their turn.
