@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -64,6 +67,76 @@ class ErrorCode(IntEnum):
     def _missing_(cls, value: object) -> ErrorCode | None:
         """Take a code that only a newer peer knows for an unknown error."""
         return cls.UNKNOWN_SERVER_ERROR if type(value) is int else None
+
+
+_WORDS: Final[Mapping[ErrorCode, str]] = MappingProxyType(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR: "it failed for a reason that only its log has",
+        ErrorCode.NONE: "no error",
+        ErrorCode.OFFSET_OUT_OF_RANGE: "there is no such offset",
+        ErrorCode.CORRUPT_MESSAGE: "the records are damaged",
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+        ErrorCode.LEADER_NOT_AVAILABLE: "there is no leader now",
+        ErrorCode.NOT_LEADER_OR_FOLLOWER: "the broker does not have this replica, or does not lead it",
+        ErrorCode.REQUEST_TIMED_OUT: "it took too long",
+        ErrorCode.BROKER_NOT_AVAILABLE: "the broker is not alive",
+        ErrorCode.REPLICA_NOT_AVAILABLE: "the broker does not have this replica",
+        ErrorCode.STALE_CONTROLLER_EPOCH: "another controller is in office",
+        ErrorCode.INVALID_TOPIC_EXCEPTION: "a topic cannot have this name, or not now",
+        ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas are in sync",
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "too few replicas are in sync, the records may be written",
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: "not permitted for this topic",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "not permitted for this cluster",
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM: "the server does not have this mechanism of SASL",
+        ErrorCode.ILLEGAL_SASL_STATE: "the client has to log in first",
+        ErrorCode.UNSUPPORTED_VERSION: "the server does not have this version of the request",
+        ErrorCode.TOPIC_ALREADY_EXISTS: "there is such a topic already",
+        ErrorCode.INVALID_PARTITIONS: "the number of partitions is not valid",
+        ErrorCode.INVALID_REPLICATION_FACTOR: "the replication factor is not valid, or too few brokers are alive",
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT: "the replicas are not valid",
+        ErrorCode.INVALID_CONFIG: "a setting is not valid",
+        ErrorCode.NOT_CONTROLLER: "the node is not the controller any more",
+        ErrorCode.INVALID_REQUEST: "the request is not valid",
+        ErrorCode.OPERATION_NOT_ATTEMPTED: "it was not tried, as another part of the request failed",
+        ErrorCode.KAFKA_STORAGE_ERROR: "the disk or the log directory has failed",
+        ErrorCode.LOG_DIR_NOT_FOUND: "the broker does not have this log directory",
+        ErrorCode.SASL_AUTHENTICATION_FAILED: "the login failed",
+        ErrorCode.REASSIGNMENT_IN_PROGRESS: "the partition is being moved",
+        ErrorCode.LISTENER_NOT_FOUND: "the leader does not have this listener",
+        ErrorCode.TOPIC_DELETION_DISABLED: "the cluster does not let topics be deleted",
+        ErrorCode.FENCED_LEADER_EPOCH: "there is a newer leader",
+        ErrorCode.UNKNOWN_LEADER_EPOCH: "the broker does not know the newest leader yet",
+        ErrorCode.STALE_BROKER_EPOCH: "the broker has registered anew",
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "the first replica is not alive, or not in the ISR",
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica that may lead is alive",
+        ErrorCode.ELECTION_NOT_NEEDED: "it is led as wanted already",
+        ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "the partition is not being moved",
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED: "the quota for such requests is used up",
+        ErrorCode.RESOURCE_NOT_FOUND: "there is no such thing",
+        ErrorCode.DUPLICATE_RESOURCE: "there is such a thing already",
+        ErrorCode.UNACCEPTABLE_CREDENTIAL: "the credential is not acceptable",
+        ErrorCode.INVALID_UPDATE_VERSION: "it has changed meanwhile",
+        ErrorCode.UNKNOWN_TOPIC_ID: "there is no topic of this id",
+        ErrorCode.BROKER_ID_NOT_REGISTERED: "the broker is not registered",
+        ErrorCode.INCONSISTENT_TOPIC_ID: "the topic was deleted and created again",
+        ErrorCode.INELIGIBLE_REPLICA: "the replica may not be in the ISR now",
+        ErrorCode.MISMATCHED_ENDPOINT_TYPE: "the address is that of another kind of node",
+        ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "the node does not know this kind of address",
+    }
+)
+
+
+def reason_of(error: ErrorCode, message: str | None = None) -> str:
+    """Return for people why something failed: the message that came with the error, or else the error in words."""
+    return message or _WORDS[error]
+
+
+def in_words(error: Exception) -> str:
+    """Return the text of an error for people, in words where that of an ApiError has the name of the code."""
+    if not isinstance(error, ApiError):
+        return str(error)
+    words = _WORDS[error.code]
+    return f"{words}: {error.message}" if error.message else words
 
 
 Fault = tuple[ErrorCode, str]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import trio
 from attrs import field, frozen
 
-from transport.errors import ApiError
+from transport.errors import ApiError, in_words
 from transport.kafka.volume import ToldLogDir, Volume
 from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir, LogDirReplica
 from transport.network import Network
@@ -55,7 +55,7 @@ async def ask_log_dirs(
             with trio.fail_after(timeout):
                 answers[broker.id] = await ask_one(network, broker, request, timeout)
         except (ApiError, WireError) as error:
-            answers[broker.id] = BrokerLogDirs(fault=str(error))
+            answers[broker.id] = BrokerLogDirs(fault=in_words(error))
         except trio.TooSlowError:
             answers[broker.id] = BrokerLogDirs(fault=f"broker {broker.id} did not answer within {timeout:g} s")
 

@@ -26,7 +26,7 @@ from controller.admin.reassignments import Reassignment, ReassignmentDescription
 from controller.model.rate_window import RateWindow
 from transport import messages
 from transport.addresses import Address
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, in_words, reason_of
 from transport.kafka import changing, reading
 from transport.kafka.log_dirs import LOG_DIRS_NEED
 from transport.kafka.reading import Moves
@@ -116,7 +116,7 @@ class KafkaAdmin(KlammOnly):
             try:
                 told = await self.cluster.ask_broker(broker_id, call, ATTEMPT_SECONDS)
             except ApiError as error:
-                answers[broker_id] = BrokerLogDirs(fault=error.message or str(error))
+                answers[broker_id] = BrokerLogDirs(fault=reason_of(error.code, error.message))
             except WireError as error:
                 answers[broker_id] = BrokerLogDirs(fault=str(error))
             else:
@@ -235,11 +235,11 @@ class KafkaAdmin(KlammOnly):
             try:
                 answered = await self.cluster.ask_broker(broker_id, changing.move_logs(wanted), ATTEMPT_SECONDS)
             except (ApiError, WireError) as error:
-                refused.update({(tp, broker_id): str(error) for tp in wanted})
+                refused.update({(tp, broker_id): in_words(error) for tp in wanted})
                 return
             # A broker without the replica remembers the directory, and says so by this error.
             faults = [one for one in answered if one.error not in (ErrorCode.NONE, ErrorCode.REPLICA_NOT_AVAILABLE)]
-            refused.update({(one.tp, broker_id): one.message or one.error.name for one in faults})
+            refused.update({(one.tp, broker_id): reason_of(one.error, one.message) for one in faults})
 
         async with trio.open_nursery() as nursery:
             for broker_id, wanted in by_broker.items():

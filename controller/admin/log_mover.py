@@ -12,7 +12,7 @@ from typing import Protocol
 from attrs import frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, reason_of
 from transport.messages import LogDirReplica
 from transport.metadata import TopicPartition
 
@@ -63,7 +63,7 @@ class LogPlaces:
         if path not in errors:
             return f"broker {broker_id} has no log directory {path}, only {', '.join(sorted(errors))}"
         error = errors[path]
-        return "" if error is ErrorCode.NONE else f"{path} of broker {broker_id} cannot be used: {error.name}"
+        return "" if error is ErrorCode.NONE else f"{path} of broker {broker_id} cannot be used: {reason_of(error)}"
 
     def unfinished(self, wanted: Directories) -> dict[Replica, str]:
         """Return the replicas whose logs are not yet in their directories, and in words where they are."""

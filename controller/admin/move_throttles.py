@@ -26,7 +26,7 @@ from controller.admin.throttle_settings import (
     topics_named,
     unnamed,
 )
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, reason_of
 from transport.messages import (
     AlterConfigsResource,
     ConfigResource,
@@ -115,5 +115,5 @@ async def alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource]) ->
     wanted = [change for change in changes if change.configs]
     for outcome in await admin.incremental_alter_configs(wanted) if wanted else ():
         if outcome.error is not ErrorCode.NONE:
-            text = f"{outcome.resource.name}: {outcome.message or outcome.error.name}"
+            text = f"{outcome.resource.name}: {reason_of(outcome.error, outcome.message)}"
             raise NotThrottled(outcome.resource, outcome.error, text)

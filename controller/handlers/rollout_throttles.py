@@ -18,7 +18,7 @@ from controller.model import registrations
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, children, read
 from controller.rollout.moves import Move
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, reason_of
 from transport.log import get_logger
 from transport.messages import UNTHROTTLED, AlterConfigsResource, ConfigResource, ConfigResourceType
 from transport.metadata import TopicPartition, number_in
@@ -115,7 +115,7 @@ def _alter(context: ControllerContext, changes: Iterable[AlterConfigsResource]) 
         return {}
     answer = yield from config_changes.alter_configs(context, wanted)
     failed = {
-        outcome.resource: outcome.message or outcome.error.name
+        outcome.resource: reason_of(outcome.error, outcome.message)
         for outcome in answer.resources
         if outcome.error is not ErrorCode.NONE
     }

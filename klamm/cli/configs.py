@@ -14,7 +14,7 @@ from klamm.cli.names import check_text
 from klamm.cli.output import print_document, print_table
 from klamm.cli.running import with_options
 from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, reason_of
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
@@ -138,7 +138,7 @@ def _require_success(resource: ConfigResource, error: ErrorCode, message: str) -
     if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise click.ClickException(f"there is no topic {resource.name}: see `klamm topic list`")
     if error is not ErrorCode.NONE:
-        raise click.ClickException(message or error.name)
+        raise click.ClickException(reason_of(error, message))
 
 
 def parse_settings(text: str | None) -> Sequence[tuple[str, str]]:

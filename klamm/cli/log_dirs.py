@@ -15,7 +15,7 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import broker_ids, check_text
 from klamm.cli.output import print_document, print_table
 from klamm.cli.units import size
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, reason_of
 from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, LogDir, LogDirReplica
 
@@ -103,7 +103,7 @@ def _logs(told: BrokerLogDirs, one: LogDir) -> list[_Log]:
 def _directory_rows(found: Mapping[int, BrokerLogDirs]) -> Iterator[tuple[object, ...]]:
     for broker, told in found.items():
         for one in told.log_dirs:
-            volume, error = told.volumes.get(one.path, Volume()), _error(one)
+            volume, error = told.volumes.get(one.path, Volume()), _fault(one)
             used = size(sum(log.size for log in one.replicas)) if error is None else None
             disk = (size(volume.total), size(volume.usable))
             yield broker, one.path, len(one.replicas), used, len(told.futures.get(one.path, ())), *disk, error
@@ -143,6 +143,11 @@ def _directory(one: LogDir, volume: Volume, logs: Iterable[_Log]) -> dict[str, A
 
 def _error(one: LogDir) -> str | None:
     return None if one.error is ErrorCode.NONE else one.error.name
+
+
+def _fault(one: LogDir) -> str | None:
+    """Return the error of a directory in words."""
+    return None if one.error is ErrorCode.NONE else reason_of(one.error)
 
 
 def _known(number: int) -> int | None:

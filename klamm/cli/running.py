@@ -19,7 +19,7 @@ from klamm.cli.streams import is_dumb_terminal, line_of
 from klamm.interrupts import INTERRUPTED
 from transport import addresses
 from transport.addresses import Address
-from transport.errors import ApiError
+from transport.errors import ApiError, in_words
 from transport.security.errors import SecurityError
 from transport.settings import INT_MAX
 from transport.store.formats import UndecodableZnode
@@ -79,7 +79,7 @@ def trouble_of(error: Exception) -> str | None:
 
 
 def _line(error: Exception) -> str:
-    return line_of(error) if isinstance(error, OSError) else str(error)
+    return line_of(error) if isinstance(error, OSError) else in_words(error)
 
 
 def _only_leaf(error: BaseException) -> BaseException:

@@ -16,7 +16,7 @@ from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster
 from klamm.cli.running import with_options
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, reason_of
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
 from transport.metadata import INTERNAL_TOPICS, LEADER_DURING_DELETE
 
@@ -110,7 +110,7 @@ async def _least_isrs(admin: ClusterAdmin, topics: Collection[str]) -> dict[str,
         values = [entry.value for entry in one.entries if entry.name == MIN_INSYNC_REPLICAS]
         if one.error is not ErrorCode.NONE or not values:
             name = one.resource.name
-            why = one.message or one.error.name
+            why = reason_of(one.error, one.message)
             raise ApiError(one.error, f"{MIN_INSYNC_REPLICAS} of topic {name} is not known: {why}")
         found[one.resource.name] = int(values[0])
     return found

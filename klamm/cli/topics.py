@@ -30,7 +30,7 @@ from klamm.cli.topic_filters import (
 from klamm.cli.waiting_replicas import failed_replicas, tell_waiting
 from klamm.interrupts import INTERRUPTED
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, reason_of
 from transport.messages import (
     ConfigResource,
     ConfigResourceType,
@@ -179,7 +179,7 @@ def add_partitions(
 def _require_done(results: Sequence[TopicError]) -> None:
     for result in results:
         if result.error is not ErrorCode.NONE:
-            raise click.ClickException(result.message or result.error.name)
+            raise click.ClickException(reason_of(result.error, result.message))
 
 
 def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
@@ -299,7 +299,7 @@ async def _delete(cluster: Cluster, names: Sequence[str], *, waits: bool, if_exi
             click.echo(f"there is no topic {result.name}")
         refused = [one for one in results if one.error is not ErrorCode.NONE and one not in absent]
         for result in refused:
-            click.echo(f"{result.name}: refused: {result.message or result.error.name}", err=True)
+            click.echo(f"{result.name}: refused: {reason_of(result.error, result.message)}", err=True)
         begun = [result.name for result in results if result.error is ErrorCode.NONE]
         left: list[str] = []
         if waits and begun:

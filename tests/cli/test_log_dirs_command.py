@@ -26,10 +26,10 @@ broker  directory  topic   partition  size     lag  future
 """
 DIRECTORIES = """\
 broker  directory  logs  size     future logs  total    free     error
-────────────────────────────────────────────────────────────────────────────────────
+─────────────────────────────────────────────────────────────────────────────────────────────────────────
      1  /a            1  1.0 kB             0  5.0 kB   2.0 kB   -
      1  /b            0  0 bytes            1  5.0 kB   2.0 kB   -
-     1  /c            0  -                  0  unknown  unknown  KAFKA_STORAGE_ERROR
+     1  /c            0  -                  0  unknown  unknown  the disk or the log directory has failed
 """
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
+import click
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from klamm.cli.running import run, until_stopped
 from klamm.interrupts import INTERRUPTED
+from transport.errors import ApiError, ErrorCode, in_words, reason_of
+
+CLI = Path(__file__).parents[2] / "klamm" / "cli"
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +91,30 @@ def test_ctrl_c_waits_for_a_place_where_work_waits() -> None:
         run(work)
     assert ended.value.code == INTERRUPTED
     assert done == ["what was begun"]
+
+
+# --- errors in words ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_error_has_words(code: ErrorCode) -> None:
+    words = reason_of(code)
+    assert words
+    assert words != code.name
+    assert reason_of(code, "no") == "no"
+    assert in_words(ApiError(code)) == words
+    assert in_words(ApiError(code, "try later")) == f"{words}: try later"
+
+
+def test_a_command_ends_with_words_and_not_with_a_code() -> None:
+    async def refused() -> None:
+        await trio.lowlevel.checkpoint()
+        raise ApiError(ErrorCode.NOT_CONTROLLER)
+
+    with pytest.raises(click.ClickException, match=r"^the node is not the controller any more$"):
+        run(refused)
+
+
+def test_no_command_prints_the_name_of_a_code_instead_of_a_text() -> None:
+    fallback = re.compile(r"message or [\w.]+\.name\b")
+    assert [path.name for path in CLI.rglob("*.py") if fallback.search(path.read_text(encoding="utf-8"))] == []

@@ -108,7 +108,7 @@ async def test_settings_that_may_not_be_read_are_told() -> None:
     async with scripted_nodes(1, answers={kafka.DescribeConfigsRequest: refuse}) as nodes:
         nodes.show("full", (1,))
         said = await Shell(at(nodes))("topic", "describe", UNDER_MIN_ISR, fails=True)
-    text = "Error: TOPIC_AUTHORIZATION_FAILED: min.insync.replicas of topic full is not known: no\n"
+    text = "Error: not permitted for this topic: min.insync.replicas of topic full is not known: no\n"
     assert said == text
 
 

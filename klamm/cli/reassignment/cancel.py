@@ -25,8 +25,8 @@ from klamm.cli.reassignment.views import Naming, naming_options
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
 from klamm.interrupts import INTERRUPTED
-from transport.errors import ErrorCode
-from transport.messages import PartitionError, ReassignablePartition
+from transport.errors import ErrorCode, reason_of
+from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
 from transport.metadata import TopicPartition
 
 
@@ -160,7 +160,7 @@ class Cancelling:
                 begun[tp] = under_way[tp].origin_replicas if tp in under_way else ()
                 continue
             now = under_way[tp].new_replicas if tp in under_way else ()
-            text = f"refused: {item.message or item.error.name}"
+            text = f"refused: {reason_of(item.error, item.message)}"
             self._refused.append(PartitionOutcome(tp, MoveOutcome.REFUSED, now, text))
         self._watch = MoveWatch(self.admin, begun)
         if self.copies is not None:
@@ -186,7 +186,7 @@ class Cancelling:
             answered = ()
         for item in answered:
             if item.error is not ErrorCode.NONE:
-                text = item.message or item.error.name
+                text = reason_of(item.error, item.message)
                 click.echo(f"{item.tp}: the order {list(wrong[item.tp])} is not restored: {text}", err=True)
         # What it has seen are the replicas in the other order.
         self._watch = MoveWatch(self.admin, self._watch.targets)

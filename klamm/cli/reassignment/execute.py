@@ -34,7 +34,7 @@ from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
 from klamm.cli.streams import line_of
 from klamm.interrupts import INTERRUPTED
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, in_words, reason_of
 from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition
 
@@ -242,7 +242,7 @@ class Execution:
         else:
             self._is_answered = True
             refused = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
-            self._refused |= {item.tp: item.message or item.error.name for item in refused}
+            self._refused |= {item.tp: reason_of(item.error, item.message) for item in refused}
 
     async def cancel(self) -> None:
         """Cancel the moves that are not complete, and wait until the partitions are restored."""
@@ -303,7 +303,7 @@ class Execution:
             if not self._throttles:
                 return True
             click.echo(
-                f"throttles stay, {str(error) or 'no controller answers'}: `klamm reassignment verify "
+                f"throttles stay, {in_words(error) or 'no controller answers'}: `klamm reassignment verify "
                 f"--reassignment-json-file {self.options.file}` lifts those of moves that are over",
                 err=True,
             )

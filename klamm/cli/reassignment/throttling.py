@@ -22,7 +22,7 @@ from klamm.cli.names import RATE
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.reassignment.record_file import Keeping, RecordFile
 from klamm.cli.streams import line_of
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, in_words
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 
@@ -99,7 +99,7 @@ class Latecomers:
             if isinstance(error, ApiError) and error.code is ErrorCode.BROKER_NOT_AVAILABLE:
                 return []
             self.absent.remove(broker)
-            text = line_of(error) if isinstance(error, OSError) else error
+            text = line_of(error) if isinstance(error, OSError) else in_words(error)
             return [f"broker {broker} is back, but cannot be throttled: {text}"]
         self.absent.remove(broker)
         return [f"broker {broker} is back, and is throttled from now on"]

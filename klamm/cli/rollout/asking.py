@@ -9,7 +9,7 @@ from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.rollout.moves import Move
 from controller.rollout.room import Places
 from klamm.cli.rollout.showing import Display
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, in_words, reason_of
 from transport.messages import ReassignablePartition
 from transport.metadata import TopicPartition
 
@@ -33,6 +33,6 @@ async def request(admin: MoveAdmin, moves: Sequence[Move], display: Display) -> 
         display.say(f"{error}: looking what became of it")
         return {}
     except ApiError as error:
-        return {move.tp: str(error) for move in moves}
+        return {move.tp: in_words(error) for move in moves}
     failed = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
-    return {item.tp: item.message or item.error.name for item in failed}
+    return {item.tp: reason_of(item.error, item.message) for item in failed}

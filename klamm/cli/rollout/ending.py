@@ -14,7 +14,7 @@ from controller.admin.moves import MoveWatch
 from controller.rollout.moves import Move
 from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.rollout.showing import Display
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, reason_of
 from transport.messages import ElectionType, PartitionState
 from transport.metadata import TopicPartition
 
@@ -47,4 +47,4 @@ async def elect(
     failed = [item for item in answered if item.error not in _FINE]
     display.say(f"elected {len(led) - len(failed):,} preferred leaders")
     for item in failed:
-        display.say(f"{item.tp}: its preferred leader was not elected: {item.message or item.error.name}")
+        display.say(f"{item.tp}: its preferred leader was not elected: {reason_of(item.error, item.message)}")

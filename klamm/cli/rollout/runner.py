@@ -36,7 +36,7 @@ from klamm.cli.rollout.showing import Display, progress_of
 from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.surroundings import Surroundings
 from klamm.cli.rollout.work import Work
-from transport.errors import ApiError
+from transport.errors import ApiError, in_words
 from transport.messages import PartitionState, ReassignmentDescription
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 
@@ -103,7 +103,7 @@ class Runner:
         self._trouble += 1
         if self._trouble >= MOST_TROUBLE:
             raise error
-        self.display.say(f"trying again: {error}")
+        self.display.say(f"trying again: {in_words(error)}")
 
     async def _pick_up(self) -> None:
         """Find what an earlier process has left: moves in flight keep their throttle, and get the rate of this one."""
