@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.kafka.test_kafka_admin import logs, moving, no_settings
 from tests.kafka.test_move_records import answered
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
+
+PAGE = Path(__file__).parents[2] / "docs" / "rollouts.md"
 
 
 def plan_of(folder: Path, *targets: Sequence[int]) -> Path:
@@ -75,3 +78,31 @@ async def test_a_move_that_is_refused_again_and_again_fails(tmp_path: Path) -> N
         assert len(nodes.nodes[1].questions(kafka.AlterPartitionReassignmentsRequest)) == 3
     assert said.startswith("rollout: done: 1 failed\n")
     assert "orders-0: failed: not there\n" in said
+
+
+async def test_an_error_without_a_text_is_told_in_words(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, [3, 2])
+    async with scripted_nodes(1, 2, 3) as nodes:
+        show(nodes, 1, 0)
+        refused = answered(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = refused
+        said = await output(nodes, plan, code=1)
+    assert "orders-0: failed: the replicas are not valid\n" in said
+
+
+async def test_the_second_step_of_the_page_is_the_same_under_kraft(tmp_path: Path) -> None:
+    steps = PAGE.read_text(encoding="utf-8").partition("## From plan to verify, and back")[2]
+    [words] = re.findall(r"\$ klamm (rollout .* --dry-run) ", steps.partition("\n3. ")[0])
+    (tmp_path / "monday").mkdir()
+    plan_of(tmp_path / "monday", [3, 2])
+    async with scripted_nodes(1, 2, 3) as nodes:
+        show(nodes, 1, 30)
+        at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
+        command = words.replace("monday", str(tmp_path / "monday")).split()
+        done = await run_klamm(*command, "--bootstrap-server", at)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().splitlines() == [
+        "1 move, 30 bytes to copy, at least 1 window, at least 0 s at the throttle (broker 3 copies most)",
+        "Nothing was changed: this was a dry run.",
+    ]
+    assert not PlanFiles(tmp_path / "monday").journal.exists()
