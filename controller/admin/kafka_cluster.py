@@ -11,7 +11,7 @@ is no broker.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -108,9 +108,18 @@ class KafkaCluster:
         return await self._change(await self._address_of(broker_id), call, self.timeout)
 
     async def change_any(self, call: Call[R]) -> R:
-        """Let any broker change something. Raises OutcomeUnknown if the answer is lost; ClusterUnreachable."""
-        await self._describe((), trio.current_time() + self.timeout)
-        return await self._change(next(iter(self._brokers.values())), call, self.timeout)
+        """Let any broker change something: the first that a connection can be made to.
+
+        Raises OutcomeUnknown if the answer is lost; ClusterUnreachable, ConnectionBroken.
+        """
+        deadline = trio.current_time() + self.timeout
+        await self._describe((), deadline)
+        *others, last = self._brokers.values()
+        for address in others:
+            # Nothing was sent: its name may not resolve yet, for example.
+            with suppress(ConnectionBroken):
+                return await self._change(address, call, max(deadline - trio.current_time(), 0))
+        return await self._change(last, call, max(deadline - trio.current_time(), 0))
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse:
         """Return what a node knows of brokers and partitions, without a controller that is no broker.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import trio
+from attrs import define
 from trio.testing import memory_stream_pair
 
 from tests.kafka.random_messages import VERSIONS, name_of
 from transport.kafka.client import KafkaConnection
 from transport.kafka.codec import encode
+from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.header import RequestHeader, pack_request, pack_response, unpack_request, unpack_response
 from transport.kafka.messages import (
     AllocateProducerIdsRequest,
@@ -26,7 +29,8 @@ from transport.kafka.messages import (
 from transport.kafka.messages.api_versions_response import ApiVersion
 from transport.kafka.schema import Message
 from transport.kafka.server import Handlers, KafkaRequest, serve_stream
-from transport.wire.errors import ConnectionBroken, RequestTimedOut, UnsupportedApi
+from transport.network import StreamHandler
+from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnsupportedApi
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
 
@@ -173,3 +177,55 @@ def test_the_headers_of_kafka_are_written() -> None:
     assert first == b"\x00\x07" + b"\x00\x00" + b"\x00\x00\x00\x09" + b"!"
     assert pack_response(AllocateProducerIdsResponse, 0, 9, b"!") == b"\x00\x00\x00\x09" + b"\x00" + b"!"
     assert pack_response(ApiVersionsResponse, 3, 9, b"!") == b"\x00\x00\x00\x09" + b"!"
+
+
+@define
+class Network:
+    """A network in memory on which an address can be connected to at the third attempt."""
+
+    nursery: trio.Nursery
+    fault: OSError
+    attempts: int = 0
+
+    async def addresses(self, host: str) -> Sequence[str]:
+        return [host]
+
+    async def connect(self, _host: str, _port: int, _address: str | None = None) -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        self.attempts += 1
+        if self.attempts < 3:
+            raise self.fault
+        ours, theirs = memory_stream_pair()
+        self.nursery.start_soon(partial(serve_stream, theirs, HANDLERS))
+        return ours
+
+    async def serve(
+        self,
+        handler: StreamHandler,
+        host: str,
+        port: int,
+        *,
+        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        raise NotImplementedError
+
+
+NOT_YET = [
+    ConnectionRefusedError("nothing listens"),
+    socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+    socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+]
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize("fault", NOT_YET, ids=["refused", "unknown", "temporary"])
+async def test_a_broker_that_cannot_be_reached_yet_is_waited_for(fault: OSError, nursery: trio.Nursery) -> None:
+    network = Network(nursery, fault)
+    async with open_kafka_connection(network, "broker-1", 9092, client_id="klamm", connect_timeout=5) as connection:
+        assert connection.version_of(ControlledShutdownRequest) == 3
+    network.attempts = -1_000
+    begun = trio.current_time()
+    with pytest.raises(NotServed):
+        async with open_kafka_connection(network, "broker-1", 9092, client_id="klamm", connect_timeout=5):
+            pass
+    assert trio.current_time() - begun == pytest.approx(5, abs=0.2)
