@@ -154,7 +154,8 @@ class KafkaAdmin(KlammOnly):
             refuse("describe_reassignments of some reassignments", "describe all")
         moves = await self._moves()
         states = await self._states_of(moves)
-        brokers = {b for move in moves.values() for b in move.adding_replicas}
+        # Also those that keep their replicas: the progress tells the size and the throttle of each.
+        brokers = {b for move in moves.values() for b in move.target_replicas}
         brokers |= {state.leader for state in states.values() if state.leader >= 0}
         sizes = Sizes.of(await self.describe_log_dirs(sorted(brokers), sorted(moves)) if moves else {})
         throttles = Throttles(await self._settings({tp.topic for tp in moves}, brokers))

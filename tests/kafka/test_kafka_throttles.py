@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import trio
 from attrs import define, field
 
 from controller.admin import move_throttles, recorded_throttles
 from controller.admin.kafka_admin import KafkaAdmin, open_kafka_admin
 from controller.admin.move_record import ListBefore, MoveRecord, RateBefore
 from controller.admin.recorded_throttles import Lifted
-from tests.kafka.scripted_nodes import Answer, ScriptedNodes, scripted_nodes
+from tests.kafka.scripted_nodes import HOST, Answer, ScriptedNodes, scripted_nodes
 from transport.dynamic_configs import (
     FOLLOWER_THROTTLED_RATE,
     FOLLOWER_THROTTLED_REPLICAS,
@@ -32,6 +34,7 @@ from transport.kafka.messages.list_partition_reassignments_response import (
 )
 from transport.kafka.schema import Message
 from transport.messages import (
+    UNTHROTTLED,
     AlterableConfig as Change,
     AlterConfigsResource as Changes,
     ConfigOperation,
@@ -285,3 +288,43 @@ async def test_other_settings_are_any_brokers(name: str) -> None:
         [told] = await admin.describe_configs([resource])
         assert told.resource == resource
         assert sum(len(node.questions(kafka.DescribeConfigsRequest)) for node in cluster.nodes.values()) == 1
+
+
+async def test_the_throttle_of_a_replica_that_stays_is_known() -> None:
+    settings = Settings()
+    settings.of[TOPIC, "orders"][FOLLOWER_THROTTLED_REPLICAS] = "0:2,0:3"
+    for broker in ("2", "3"):
+        settings.of[BROKER, broker][FOLLOWER_THROTTLED_RATE] = f"{broker}000"
+    row = OngoingPartitionReassignment(0, (3, 1, 2, 4), (3,), (4,))
+    listed = kafka.ListPartitionReassignmentsResponse(topics=(OngoingTopicReassignment("orders", (row,)),))
+    async with scripted_nodes(1, 2, 3, 4, answers=settings.answers()) as nodes:
+        nodes.show("orders", (1, 2, 4, 3), isr=(1, 2, 4))
+        nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = listed
+        async with open_kafka_admin(TcpNetwork(), nodes.bootstrap) as admin:
+            [move] = (await admin.describe_reassignments()).values()
+    assert {item.broker: item.throttle for item in move.progress} == {3: 3_000, 1: UNTHROTTLED, 2: 2_000}
+
+
+class Unresolved(TcpNetwork):
+    """The real network, on which the name of one node cannot be found."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self._port = port
+
+    async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
+        """Connect, as the real network does."""
+        if port == self._port:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return await super().connect(host, port, address)
+
+
+async def test_a_broker_with_a_name_that_does_not_resolve_yet_holds_no_setting_of_topics_up() -> None:
+    settings = Settings()
+    settings.of[TOPIC, "orders"][LEADER_THROTTLED_REPLICAS] = "0:1"
+    gone = (Change(LEADER_THROTTLED_REPLICAS, ConfigOperation.DELETE),)
+    async with scripted_nodes(1, 2, answers=settings.answers()) as nodes:
+        first, second = nodes.nodes.values()
+        async with open_kafka_admin(Unresolved(first.port), [(HOST, second.port)]) as admin:
+            [outcome] = await admin.incremental_alter_configs([Changes(ConfigResource(TOPIC, "orders"), gone)])
+    assert (outcome.error, settings.of[TOPIC, "orders"]) == (ErrorCode.NONE, {})
