@@ -272,7 +272,8 @@ async def test_a_move_and_a_copy_are_cancelled_together(tmp_path: Path) -> None:
 
         nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
         text = await told(nodes, "cancel", named(tmp_path, "any", "/b"))
-    assert text == "orders-0: cancelled, has replicas [1, 2] again, broker 2 keeps its log in /a\n"
+    order = "perhaps in another order than before"
+    assert text == f"orders-0: cancelled, has replicas [1, 2], {order}, broker 2 keeps its log in /a\n"
     assert disk.ordered == ["/a"]
 
 

@@ -26,6 +26,10 @@ from transport.kafka.messages.alter_partition_reassignments_response import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from transport.kafka.messages.list_partition_reassignments_response import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from transport.messages import PartitionState
 
 RECORD = MoveRecord(
@@ -339,3 +343,45 @@ async def test_without_a_record_a_cancel_goes_by_the_plan(tmp_path: Path) -> Non
         said = await output(nodes, "cancel", "--reassignment-json-file", str(file))
     assert said == "orders-0: cancelled, has replicas [2, 1] again\n"
     assert settings.of[TOPIC, "orders"] == {LEADER_THROTTLED_REPLICAS: "0:1"}
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+async def test_a_cancel_tells_of_another_order_of_the_replicas(tmp_path: Path, *, is_recorded: bool) -> None:
+    file = moves(tmp_path)
+    async with scripted_nodes(1, 2, 3, answers=Settings().answers()) as nodes:
+        if is_recorded:
+            RecordFile(file).write(MoveRecord({TP: (2, 1)}))
+        nodes.show("orders", (3, 1, 2))
+        nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = moving(3, 1, 2, adding=3, removing=2)
+
+        def reassign(request: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            if request.topics[0].partitions[0].replicas is not None:
+                return answered(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            nodes.show("orders", (1, 2))
+            nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = NO_MOVES
+            return answered()
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        said = await output(nodes, "cancel", "--all", *(("--plan", str(file)) if is_recorded else ()))
+    lines = said.splitlines()
+    order = "not in their order before, [2, 1]" if is_recorded else "perhaps in another order than before"
+    assert f"orders-0: cancelled, has replicas [1, 2], {order}" in lines
+    refusal = "orders-0: the order [2, 1] is not restored: not permitted for this cluster"
+    assert (refusal in lines) is is_recorded
+
+
+async def test_replicas_that_all_leave_are_restored_in_their_order() -> None:
+    async with scripted_nodes(1, 2, 3, answers=Settings().answers()) as nodes:
+        nodes.show("orders", (3, 2, 1))
+        row = OngoingPartitionReassignment(0, (3, 2, 1), (3,), (2, 1))
+        listed = kafka.ListPartitionReassignmentsResponse(topics=(OngoingTopicReassignment("orders", (row,)),))
+        nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = listed
+
+        def reassign(_: kafka.AlterPartitionReassignmentsRequest) -> kafka.AlterPartitionReassignmentsResponse:
+            nodes.show("orders", (2, 1))
+            nodes.nodes[1].answers[kafka.ListPartitionReassignmentsRequest] = NO_MOVES
+            return answered()
+
+        nodes.nodes[1].answers[kafka.AlterPartitionReassignmentsRequest] = reassign
+        said = await output(nodes, "cancel", "--all")
+    assert "orders-0: cancelled, has replicas [2, 1] again" in said.splitlines()

@@ -124,7 +124,7 @@ async def _in_progress(admin: MoveAdmin, naming: Naming, copies: LogCopies | Non
 class Cancelling:
     """Partitions whose moves are cancelled, so that their original replicas are restored.
 
-    Kafka restores them in another order: `orders` has the original one, as far as it is known.
+    Kafka restores them in the order of the move: `orders` has the original one, as far as it is known.
     """
 
     admin: MoveAdmin
@@ -134,6 +134,9 @@ class Cancelling:
     """Copies of logs between directories of a broker, which are stopped as well."""
 
     _refused: list[PartitionOutcome] = field(factory=list)
+    _reordered: set[TopicPartition] = field(factory=set)
+    """The partitions that may have had another order of replicas, which nothing tells any more."""
+
     _watch: MoveWatch | None = None
 
     async def begin(self) -> None:
@@ -163,6 +166,9 @@ class Cancelling:
             text = f"refused: {reason_of(item.error, item.message)}"
             self._refused.append(PartitionOutcome(tp, MoveOutcome.REFUSED, now, text))
         self._watch = MoveWatch(self.admin, begun)
+        if isinstance(self.admin, ForeignAdmin):
+            moves = [under_way[tp] for tp in begun if tp in under_way and tp not in self.orders]
+            self._reordered = {move.tp for move in moves if _may_reorder(move)}
         if self.copies is not None:
             await self.copies.stop()
 
@@ -205,24 +211,41 @@ class Cancelling:
             return []
         status = await self._watch.look()
         found = {item.tp: item for item in self._refused}
-        found |= {tp: _outcome(tp, origin, status) for tp, origin in self._watch.targets.items()}
+        found |= {tp: self._outcome(tp, origin, status) for tp, origin in self._watch.targets.items()}
         if self.copies is not None and self.copies.partitions:
             states = (await self.admin.read_metadata(sorted({tp.topic for tp in self.copies.partitions}))).partitions
             found |= self.copies.judge(found, {state.tp: state.replicas for state in states})
         return [found[tp] for tp in self.partitions if tp in found]
 
+    def _outcome(self, tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
+        """Judge by the set of replicas, and tell of their order."""
+        if tp not in status.ended:
+            move = next((move for move in status.ongoing if move.tp == tp), None)
+            if move is not None and set(move.new_replicas) != set(origin):
+                text = f"not cancelled, is being moved to {list(move.new_replicas)}: try again"
+                return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, move.new_replicas, text)
+            waits = "" if move is None else f", waits for {waits_for(move)}"
+            return PartitionOutcome(
+                tp, MoveOutcome.IN_PROGRESS, origin, f"still moving back, continues by itself{waits}"
+            )
+        replicas = status.ended[tp]
+        if replicas and set(replicas) == set(origin):
+            return PartitionOutcome(tp, MoveOutcome.CANCELLED, replicas, self._restored(tp, replicas))
+        text = f"ended with replicas {list(replicas)}" if replicas else "the partition no longer exists"
+        return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, replicas, text)
 
-def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
-    """Judge by the set of replicas: only the controller knows their original order."""
-    if tp not in status.ended:
-        move = next((move for move in status.ongoing if move.tp == tp), None)
-        if move is not None and set(move.new_replicas) != set(origin):
-            text = f"not cancelled, is being moved to {list(move.new_replicas)}: try again"
-            return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, move.new_replicas, text)
-        waits = "" if move is None else f", waits for {waits_for(move)}"
-        return PartitionOutcome(tp, MoveOutcome.IN_PROGRESS, origin, f"still moving back, continues by itself{waits}")
-    replicas = status.ended[tp]
-    if replicas and set(replicas) == set(origin):
-        return PartitionOutcome(tp, MoveOutcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")
-    text = f"ended with replicas {list(replicas)}" if replicas else "the partition no longer exists"
-    return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, replicas, text)
+    def _restored(self, tp: TopicPartition, replicas: tuple[int, ...]) -> str:
+        """Return what to say of a partition that has the same replicas as before its move."""
+        text = f"cancelled, has replicas {list(replicas)}"
+        order = self.orders.get(tp, replicas)
+        if order != replicas and sorted(order) == sorted(replicas):
+            return f"{text}, not in their order before, {list(order)}"
+        return f"{text}, perhaps in another order than before" if tp in self._reordered else f"{text} again"
+
+
+def _may_reorder(move: ReassignmentDescription) -> bool:
+    """Return whether a cancel may leave a partition of Kafka's with another order of its replicas.
+
+    Kafka keeps those that stay in the order of the target, before the others.
+    """
+    return len(move.origin_replicas) > 1 and not set(move.origin_replicas).isdisjoint(move.new_replicas)
