@@ -32,6 +32,9 @@ class Number(Integer):
         return number
 
 
+NOTHING_TO_CHANGE: Final = "nothing_to_change"
+"""The field by which the JSON of a plan without partitions says that this is no mistake."""
+
 COUNT: Final = Number(1, INT_MAX)
 PARTITION: Final = Number(0, INT_MAX)
 OFFSET: Final = Number(0, LONG_MAX)

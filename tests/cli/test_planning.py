@@ -13,6 +13,7 @@ import trio
 from attrs import define, evolve, field
 from click.testing import CliRunner, Result
 
+from klamm.cli import main
 from klamm.cli.planning import plan
 from klamm.cli.planning.made_from import MADE_FROM
 from spark_bridge.errors import PlanError
@@ -180,7 +181,7 @@ def test_a_json_file_gets_the_plan_as_one_document(planner: Planner, tmp_path: P
 
 def test_a_plan_that_changes_nothing_is_a_document_too(planner: Planner) -> None:
     planner.files.clear()
-    assert planned("rebalance").stdout == '{"version":1,"partitions":[]}\n'
+    assert planned("rebalance").stdout == '{"version":1,"partitions":[],"nothing_to_change":true}\n'
 
 
 @pytest.mark.parametrize("is_there", [False, True])
@@ -189,6 +190,39 @@ def test_a_folder_gets_all_files(planner: Planner, tmp_path: Path, *, is_there: 
         (tmp_path / "plan").mkdir()
     assert planned("rebalance", "-o", "plan").exit_code == 0
     assert {path.name for path in (tmp_path / "plan").iterdir()} == {*planner.files, MADE_FROM}
+    assert [path.name for path in tmp_path.iterdir()] == ["plan"]
+
+
+def test_a_plan_that_changes_nothing_is_carried_out_by_doing_nothing(planner: Planner, tmp_path: Path) -> None:
+    planner.files = {"plan.parquet": ""}
+    assert planned("rebalance", "-o", "plan").exit_code == 0
+    assert {path.name for path in (tmp_path / "plan").iterdir()} == {"plan.json", "plan.parquet", MADE_FROM}
+    file = ("--reassignment-json-file", "plan/plan.json")
+    for words in (
+        ("reassignment", "execute", *file),
+        ("reassignment", "verify", *file),
+        ("rollout", "run", "plan"),
+        ("rollout", "start", "plan"),
+    ):
+        done = CliRunner().invoke(main, words)
+        text = "the plan changes nothing: there is nothing to do\n"
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "", text), words
+    cancelled = CliRunner().invoke(main, ["reassignment", "cancel", *file])
+    assert (cancelled.exit_code, cancelled.stderr) == (1, "Error: plan/plan.json: the list of partitions is empty\n")
+
+
+def test_only_a_plan_that_changes_nothing_makes_way_for_the_next(planner: Planner, tmp_path: Path) -> None:
+    planner.files = {"plan.parquet": ""}
+    for _ in range(2):
+        assert planned("rebalance", "-o", "plan").exit_code == 0
+    (tmp_path / "plan" / "notes").touch()
+    refusal = "Error: plan is not empty: name another folder for the plan, or empty this one\n"
+    assert planned("rebalance", "-o", "plan").stderr == refusal
+    (tmp_path / "plan" / "notes").unlink()
+    planner.files = dict(FILES)
+    assert planned("rebalance", "-o", "plan").exit_code == 0
+    assert {path.name for path in (tmp_path / "plan").iterdir()} == {*FILES, MADE_FROM}
+    assert planned("rebalance", "-o", "plan").stderr == refusal
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 

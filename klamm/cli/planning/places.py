@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +13,19 @@ from typing import Final
 
 import click
 
+from klamm.cli.names import NOTHING_TO_CHANGE
 from klamm.cli.output_files import check_file, check_parent, is_stream, write_output
+from klamm.cli.planning.made_from import MADE_FROM
 from spark_bridge.inputs.sources import Source, Url, source_of
 
 _HEAD: Final = b'{"version":1,"partitions":['
 _TAIL: Final = b"]}\n"
+_PLAN: Final = "plan.json"
+_NOTHING: Final = b'{"version":1,"partitions":[],"%s":true}\n' % NOTHING_TO_CHANGE.encode()
+"""The plan that changes nothing."""
+
+_BESIDE: Final = re.compile(r"plan(-\d+)*\.parquet")
+"""The other files of such a plan, apart from what it was made from."""
 
 
 def check_output(output: str) -> None:
@@ -32,7 +41,7 @@ def check_output(output: str) -> None:
     elif _is_one_file(path):
         check_file(path)
     elif path.is_dir():
-        if any(path.iterdir()):
+        if any(path.iterdir()) and not _changes_nothing(path):
             raise click.ClickException(f"{output} is not empty: name another folder for the plan, or empty this one")
     elif path.exists():
         raise click.ClickException(f"{output} is a file: name a folder for the plan, or a file that ends in .json")
@@ -66,7 +75,7 @@ def plan_folder(output: str | None, place: Path) -> Source:
 
 
 def publish(folder: Path, output: str | None) -> None:
-    """Put a plan's files at their destination.
+    """Put a plan's files at their destination, where they may replace those of a plan that changes nothing.
 
     Raises:
         OSError: They cannot be written.
@@ -77,14 +86,32 @@ def publish(folder: Path, output: str | None) -> None:
     elif _is_one_file(Path(output)):
         write_output(Path(output), _joined(folder))
     else:
-        folder.replace(Path(output).resolve())
+        if not any(folder.glob("plan*.json")):
+            (folder / _PLAN).write_bytes(_NOTHING)
+        target = Path(output).resolve()
+        if target.is_dir() and _changes_nothing(target):
+            # Out of the way, into the folder that is removed in the end.
+            target.replace(folder.with_name("replaced"))
+        folder.replace(target)
+
+
+def _changes_nothing(folder: Path) -> bool:
+    """Return whether a folder has a plan that changes nothing, and nothing else."""
+    plan = folder / _PLAN
+    others = {path.name for path in folder.iterdir()} - {_PLAN, MADE_FROM}
+    is_plan = plan.is_file() and plan.stat().st_size == len(_NOTHING) and plan.read_bytes() == _NOTHING
+    return is_plan and all(map(_BESIDE.fullmatch, others))
 
 
 def _joined(folder: Path) -> Iterator[bytes]:
     """Yield the plan's JSON as one document, joined from files that begin and end alike."""
+    files = sorted(folder.glob("plan*.json"))
+    if not files:
+        yield _NOTHING
+        return
     yield _HEAD
     end = b""
-    for file in sorted(folder.glob("plan*.json")):
+    for file in files:
         yield b"," if end else b""
         yield file.read_bytes().removeprefix(_HEAD).removesuffix(b"\n" + _TAIL)
         end = b"\n"

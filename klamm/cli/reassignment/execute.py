@@ -24,7 +24,7 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output_files import is_stream, write_output
 from klamm.cli.reassignment import preview, throttling
 from klamm.cli.reassignment.cancel import Cancelling
-from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
+from klamm.cli.reassignment.files import NOTHING_TO_DO, MoveFile, Targets, encode_targets, json_file, read_document
 from klamm.cli.reassignment.log_copies import LogCopies, copies_of_file
 from klamm.cli.reassignment.log_moves import LogMoves, log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
@@ -95,7 +95,12 @@ def execute(  # noqa: PLR0913  one for each option
     if no_wait and cancel_on_interrupt:
         raise click.UsageError("--no-wait leaves nothing to interrupt: omit it, or --cancel-on-interrupt")
     options = Options(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
-    sys.exit(cluster.ask_moves(partial(_execute, document=read_document(file), options=options)))
+    document = read_document(file, may_be_empty=True)
+    if not document.targets:
+        click.echo(NOTHING_TO_DO, err=True)
+        report((), output)
+        return
+    sys.exit(cluster.ask_moves(partial(_execute, document=document, options=options)))
 
 
 async def _execute(admin: MoveAdmin, document: MoveFile, options: Options) -> int:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from controller.admin.log_mover import Directories, Replica
 from controller.model.faults import replicas_fault
-from klamm.cli.names import is_broker_id
+from klamm.cli.names import NOTHING_TO_CHANGE, is_broker_id
 from spark_bridge.inputs.json_words import fault_of
 from transport.input_files import Limit, UnreadableFile, read_text
 from transport.metadata import TopicPartition
@@ -24,6 +24,7 @@ from transport.store import formats
 LIMIT: Final = Limit(64, "split it")
 """The largest file, enough for half a million partitions."""
 
+NOTHING_TO_DO: Final = "the plan changes nothing: there is nothing to do"
 _LONGEST_FAULT: Final = 200
 _ANY: Final = "any"
 
@@ -57,10 +58,10 @@ class MoveFile:
     log_dirs: Directories = field(factory=dict)
 
 
-def read_document(file: Path) -> MoveFile:
-    """Return the content of a file. Raises click.ClickException."""
+def read_document(file: Path, *, may_be_empty: bool = False) -> MoveFile:
+    """Return the content of a file, one without partitions only if it `may_be_empty`. Raises click.ClickException."""
     try:
-        return decode_document(read_text(file, LIMIT).encode())
+        return decode_document(read_text(file, LIMIT).encode(), may_be_empty=may_be_empty)
     except FileFault as fault:
         raise click.ClickException(f"{file}: {_shortened(str(fault))}") from None
     except UnreadableFile as fault:
@@ -81,8 +82,11 @@ def encode_targets(targets: Targets, log_dirs: Directories = MappingProxyType({}
     return orjson.dumps({"version": 1, "partitions": entries}).decode()
 
 
-def decode_document(data: bytes) -> MoveFile:
-    """Decode Kafka's reassignment JSON, with the fields that `klamm plan` adds. Raises FileFault."""
+def decode_document(data: bytes, *, may_be_empty: bool = False) -> MoveFile:
+    """Decode Kafka's reassignment JSON, with the fields that `klamm plan` adds. Raises FileFault.
+
+    Only a plan that says so `may_be_empty`: a list without partitions is a mistake of the one who wrote it.
+    """
     value = load_object(data)
     if value.get("version", 1) != 1:
         raise FileFault(f"version must be 1, is {value['version']!r}")
@@ -90,7 +94,7 @@ def decode_document(data: bytes) -> MoveFile:
         targets = formats.reassign_targets(value)
     except formats.UndecodableZnode as fault:
         raise FileFault(fault.fault) from None
-    if not targets:
+    if not targets and not (may_be_empty and value.get(NOTHING_TO_CHANGE) is True):
         raise FileFault("the list of partitions is empty")
     starts: dict[TopicPartition, tuple[int, ...]] = {}
     directories: dict[Replica, str] = {}

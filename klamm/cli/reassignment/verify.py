@@ -12,7 +12,7 @@ from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
-from klamm.cli.reassignment.files import MoveFile, json_file, read_document
+from klamm.cli.reassignment.files import NOTHING_TO_DO, MoveFile, json_file, read_document
 from klamm.cli.reassignment.log_moves import log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.record_file import find_record
@@ -29,9 +29,12 @@ def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: boo
 
     Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
-    outcomes = cluster.ask_moves(
-        partial(_verify, file=file, document=read_document(file), lifts=not preserve_throttles)
-    )
+    document = read_document(file, may_be_empty=True)
+    if not document.targets:
+        click.echo(NOTHING_TO_DO, err=True)
+        report((), output)
+        return
+    outcomes = cluster.ask_moves(partial(_verify, file=file, document=document, lifts=not preserve_throttles))
     report(outcomes, output, *MoveOutcome)
     sys.exit(any(item.outcome is not MoveOutcome.COMPLETE for item in outcomes))
 

@@ -66,7 +66,7 @@ class PlanFiles:
         starts: dict[TopicPartition, Replicas] = {}
         log_dirs: dict[Replica, str] = {}
         for file in files:
-            part = read_document(file)
+            part = read_document(file, may_be_empty=True)
             twice = next((tp for tp in part.targets if tp in targets), None)
             if twice is not None:
                 raise click.ClickException(f"{file}: {twice} is in another file of the plan, too")

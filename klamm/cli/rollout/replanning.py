@@ -61,6 +61,8 @@ def _is_needed(cluster: Cluster, files: PlanFiles) -> bool:
 
 
 async def _has_changed(admin: MoveAdmin, plan: Plan) -> bool:
+    if not plan.file.targets:
+        return True  # it may be different by now
     metadata = await admin.read_metadata(sorted({tp.topic for tp in plan.file.targets}))
     return bool(changed_in(preview.states_of(metadata), plan.file))
 

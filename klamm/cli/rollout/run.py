@@ -12,6 +12,7 @@ import click
 from controller.admin.move_admin import MoveAdmin
 from controller.rollout.states import MoveState, Phase
 from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.reassignment.files import NOTHING_TO_DO
 from klamm.cli.reassignment.record_file import find_record
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
@@ -49,6 +50,9 @@ def run(cluster: Cluster, plan: Path, options: Options) -> None:
                 if not replanned(cluster, files):
                     return
         content = files.read()
+        if not content.file.targets:
+            click.echo(NOTHING_TO_DO, err=True)
+            return
         with files.locked():
             code = cluster.ask_moves(partial(carry_out, files=files, plan=content, options=options))
     except Taken as taken:

@@ -18,6 +18,7 @@ from controller.rollout.moves import Move
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.progress import is_animated
 from klamm.cli.reassignment import preview
+from klamm.cli.reassignment.files import NOTHING_TO_DO
 from klamm.cli.rollout.checking import (
     check_room,
     counted,
@@ -65,7 +66,11 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> N
         )
     if options.replan and not _replanned(cluster, files):
         return
-    handing = Handing(name, files.read(), options)
+    content = files.read()
+    if not content.file.targets:
+        click.echo(NOTHING_TO_DO, err=True)
+        return
+    handing = Handing(name, content, options)
     cluster.ask_moves(partial(asked, question=handing.hand_over))
 
 
