@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import IO, Final
 
 from attrs import define, field
 
@@ -51,8 +51,8 @@ class Terminal:
 
 
 @contextmanager
-def on_terminal(*arguments: str, python: Sequence[str] = ()) -> Iterator[Terminal]:
-    """Run the command on a new terminal; `python` is options for the interpreter."""
+def on_terminal(*arguments: str, python: Sequence[str] = (), stderr: IO[bytes] | None = None) -> Iterator[Terminal]:
+    """Run the command on a new terminal; `python` is options for the interpreter, `stderr` another place for it."""
     ours, theirs = pty.openpty()
     # A session of its own on the terminal of stdin, so that Ctrl-C there is its SIGINT, also if that is ignored here.
     command = [
@@ -66,7 +66,7 @@ def on_terminal(*arguments: str, python: Sequence[str] = ()) -> Iterator[Termina
         "klamm",
         *arguments,
     ]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=stderr or theirs)
     os.close(theirs)
     try:
         yield Terminal(process, ours)

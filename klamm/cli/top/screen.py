@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, ClassVar, Final
 
@@ -11,6 +13,7 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -47,8 +50,20 @@ Press any key."""
 _TABLES: Final = 4
 
 
+Size = tuple[int, int]
 Follow = Callable[[Callable[[Look], None]], Coroutine[Any, Any, None]]
 """Looks at a cluster for ever, and hands over what it sees."""
+
+
+class OnStdout(LinuxDriver):
+    """Draws on stdout, where the output of commands goes; by itself, textual draws on stderr."""
+
+    def __init__(self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: Size | None = None) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        assert isinstance(sys.__stdout__, io.TextIOWrapper), "stdout is a terminal"
+        # As stderr does it: an encoding may lack the lines of a frame.
+        sys.__stdout__.reconfigure(errors="backslashreplace")
+        self._file = sys.__stdout__
 
 
 class Help(ModalScreen[None]):
@@ -94,7 +109,7 @@ class TopApp(App[None]):
     ]
 
     def __init__(self, where: str, first: Look, follow: Follow, hurry: Callable[[], None]) -> None:
-        super().__init__(ansi_color=True)
+        super().__init__(driver_class=OnStdout, ansi_color=True)
         self.theme = "ansi-dark"
         self._where, self._follow, self._hurry = where, follow, hurry
         self._last = first

@@ -10,7 +10,7 @@ import trio
 
 from klamm.cli.demo.task_cluster import task_cluster
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
-from tests.cli.terminal import CTRL_C, on_terminal
+from tests.cli.terminal import CTRL_C, PATIENCE_SECONDS, on_terminal
 
 NOBODY = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "0.5")
 
@@ -71,6 +71,19 @@ async def test_a_terminal_has_a_screen_that_ends_without_a_trace(klamm: Shell) -
     # The alternate screen is opened, and closed again.
     assert terminal.screen.count(b"\x1b[?1049h") == terminal.screen.count(b"\x1b[?1049l") == 1
     assert terminal.screen.count(b"\x1b[?1000h") == 0, "the mouse stays the terminal's, which marks and copies with it"
+
+
+async def test_the_screen_is_on_stdout(klamm: Shell, tmp_path: Path) -> None:
+    messages = tmp_path / "messages"
+    with (
+        messages.open("wb") as file,
+        on_terminal("top", "--bootstrap-server", klamm.bootstrap, stderr=file) as terminal,
+        trio.fail_after(PATIENCE_SECONDS),
+    ):
+        await trio.to_thread.run_sync(terminal.read_until, b"look now", abandon_on_cancel=True)
+        terminal.press(b"q")
+        code = await trio.to_thread.run_sync(terminal.end, abandon_on_cancel=True)
+    assert (code, messages.read_bytes()) == (0, b"")
 
 
 async def test_the_screen_shows_what_changes(tmp_path: Path) -> None:
