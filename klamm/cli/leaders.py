@@ -6,7 +6,8 @@ move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Final
@@ -19,12 +20,17 @@ from klamm.cli.names import PARTITION, TOPIC, broker_ids, is_broker_id
 from klamm.cli.output import print_document, print_table
 from klamm.cli.reassignment.files import LIMIT, FileFault, load_object
 from klamm.cli.running import with_options
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, reason_of
 from transport.input_files import UnreadableFile, read_text
 from transport.messages import ElectionType, PartitionError
 from transport.metadata import TopicPartition
 from transport.settings import INT_MAX
 from transport.store import formats
+
+_NO_NEED: Final = "no partition needs an election"
+_MOST_NAMED: Final = 3
+_MOST_REASONS: Final = 5
+"""The reasons for an error that have rows of their own."""
 
 
 @click.group()
@@ -154,17 +160,20 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> 
 
     If replicas are given, in a file or as an option, the partition's replicas take that order and the first of them
     leads. It must be alive and in the ISR, and the partition must not be moving; otherwise the partition does not
-    change.
+    change. For all partitions, the table has a row for each reason; JSON and YAML have each partition.
     """
     kind = ElectionType[election_type.upper()]
     if wanted.orders and kind is not ElectionType.PREFERRED:
         raise click.UsageError("--replicas and orders in a file need --election-type preferred")
 
     results = cluster.ask(lambda admin: admin.elect_leaders(kind, wanted.plain, orders=wanted.orders))
-    _print(results, output)
+    if wanted.plain is None and output == "table":
+        _print_summary(results)
+    else:
+        _print(results, output)
     failed = [item for item in results if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
     if failed:
-        raise click.ClickException(f"{len(failed)} of {len(results)} elections failed: {failed[0].message}")
+        raise click.ClickException(f"{len(failed)} of {len(results)} elections failed: {_reason(failed[0])}")
 
 
 def _print(results: tuple[PartitionError, ...], output: str) -> None:
@@ -175,11 +184,55 @@ def _print(results: tuple[PartitionError, ...], output: str) -> None:
     if output != "table":
         print_document(rows, output)
     elif rows:
-        outcomes = {"NONE": "elected", "ELECTION_NOT_NEEDED": "not needed"}
         named = [
-            (row["topic"], row["partition"], outcomes.get(str(row["error"]), "failed"), row["message"] or "-")
-            for row in rows
+            (item.topic, item.partition, _outcome(item.error), item.message or _words(item.error))
+            for item in sorted(results, key=lambda item: item.tp)
         ]
         print_table(["topic", "partition", "outcome", "message"], named)
     else:
-        click.echo("no partition needs an election")
+        click.echo(_NO_NEED)
+
+
+def _print_summary(results: Iterable[PartitionError]) -> None:
+    """Print a row for each reason, with some of its partitions: a dead broker may be the reason for thousands."""
+    by_error: defaultdict[ErrorCode, list[PartitionError]] = defaultdict(list)
+    for item in sorted(results, key=lambda item: item.tp):
+        by_error[item.error].append(item)
+    rows = [row for error, items in sorted(by_error.items()) for row in _summary(error, items)]
+    if rows:
+        print_table(["partitions", "outcome", "reason", "such as"], rows, numbers=("partitions",))
+    else:
+        click.echo(_NO_NEED)
+
+
+def _summary(error: ErrorCode, items: Iterable[PartitionError]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of an error: one for each text, or a single one if there are many."""
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for item in items:
+        by_reason["" if error is ErrorCode.NONE else _without_name(item)].append(str(item.tp))
+    if len(by_reason) > _MOST_REASONS:
+        by_reason = defaultdict(list, {reason_of(error): [name for names in by_reason.values() for name in names]})
+    for reason, names in sorted(by_reason.items(), key=lambda entry: -len(entry[1])):
+        such_as = ", ".join(names[:_MOST_NAMED])
+        left = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        yield f"{len(names):,}", _outcome(error), reason, such_as + left
+
+
+def _without_name(item: PartitionError) -> str:
+    """Return why an election failed, in words that may be true of other partitions."""
+    text = _reason(item)
+    for name in (f" of {item.tp}", f"partition {item.tp}", str(item.tp)):
+        text = text.replace(name, "" if name.startswith(" ") else "the partition")
+    return text
+
+
+def _reason(item: PartitionError) -> str:
+    return reason_of(item.error, item.message)
+
+
+def _words(error: ErrorCode) -> str:
+    return "-" if error in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED) else reason_of(error)
+
+
+def _outcome(error: ErrorCode) -> str:
+    return {ErrorCode.NONE: "elected", ErrorCode.ELECTION_NOT_NEEDED: "not needed"}.get(error, "failed")
