@@ -26,12 +26,11 @@ def _disk(told: BrokerLogDirs) -> Disk | None:
     volumes = {path: told.volumes.get(path, Volume()) for path in good}
     if not volumes or any(volume.usable == UNKNOWN for volume in volumes.values()):
         return None
-    apart = _apart(volumes.values())
     paths = {path: volume.usable for path, volume in volumes.items()}
-    return Disk(sum(one.usable for one in apart), max(paths.values()), paths)
+    return Disk(sum(one.usable for one in apart(volumes.values())), max(paths.values()), paths)
 
 
-def _apart(volumes: Iterable[Volume]) -> list[Volume]:
+def apart(volumes: Iterable[Volume]) -> list[Volume]:
     """Return volumes of which no two may be the same."""
     found: list[Volume] = []
     for volume in sorted(volumes, key=lambda one: (one.total, one.usable)):

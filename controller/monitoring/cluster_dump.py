@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
-from controller.admin.disks import may_share
+from controller.admin.disks import apart, may_share
 from controller.admin.kafka_progress import Sizes
 from controller.admin.move_admin import MoveAdmin
 from transport.errors import ErrorCode
 from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
+
+_MAY_SHARE: Final = "some of its log directories may be on one disk"
+_SAY_SO: Final = "say in the profile of the cluster whether they are, shared-disks = true or false"
 
 
 @frozen
@@ -36,18 +39,25 @@ class ClusterDump:
                 yield {name: row[name] for name in ("topic", "partition", "bytes")}
 
 
-async def dump_cluster(admin: MoveAdmin) -> ClusterDump:
-    """Read metadata, and the log directories of all brokers. Raises ApiError, WireError."""
+async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None) -> ClusterDump:
+    """Read metadata, and the log directories of all brokers; see `dump_of`. Raises ApiError, WireError."""
     metadata = await admin.read_metadata()
-    return dump_of(metadata, await admin.describe_log_dirs([broker.id for broker in metadata.brokers]))
+    dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
+    return dump_of(metadata, dirs, shared_disks=shared_disks)
 
 
-def dump_of(metadata: MetadataResponse, dirs: Mapping[int, BrokerLogDirs]) -> ClusterDump:
-    """Combine metadata and log directories into a dump."""
+def dump_of(
+    metadata: MetadataResponse, dirs: Mapping[int, BrokerLogDirs], *, shared_disks: bool | None = None
+) -> ClusterDump:
+    """Combine metadata and log directories into a dump.
+
+    `shared_disks` says whether directories of a broker that may be on one disk are; if that is None, the disk is not
+    known.
+    """
     kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
     deleted = {state.topic for state in metadata.partitions} - {state.topic for state in kept}
     sizes, places = Sizes.of(dirs), _places(dirs)
-    disks = {id_: _disk(told) for id_, told in dirs.items()}
+    disks = {id_: _disk(told, shared=shared_disks) for id_, told in dirs.items()}
     epoch = _known(metadata.controller_epoch)
     # Without an epoch it may be any broker that passes requests on to the controller.
     controller = None if epoch is None or metadata.controller is None else metadata.controller.id
@@ -92,7 +102,7 @@ def _log_dir(log_dir: LogDir, volume: Volume) -> dict[str, Any]:
     }
 
 
-def _disk(told: BrokerLogDirs) -> int | str:
+def _disk(told: BrokerLogDirs, *, shared: bool | None) -> int | str:
     """Return the bytes that a broker's logs may take: those that they take and those that are free.
 
     If that is not known, return why.
@@ -103,9 +113,10 @@ def _disk(told: BrokerLogDirs) -> int | str:
     volumes = [told.volumes.get(one.path, Volume()) for one in usable]
     if UNKNOWN in [volume.usable for volume in volumes] or not volumes:
         return "the broker does not tell how large its disks are"
-    if _may_share(volumes):
-        return "some of its log directories may be on one disk"
-    return sum(volume.usable for volume in volumes) + sum(log.size for one in usable for log in one.replicas)
+    if shared is None and _may_share(volumes):
+        return _MAY_SHARE
+    free = sum(volume.usable for volume in (apart(volumes) if shared else volumes))
+    return free + sum(log.size for one in usable for log in one.replicas)
 
 
 def _may_share(volumes: list[Volume]) -> bool:
@@ -172,4 +183,5 @@ def _gaps(
             reasons.setdefault(disk, []).append(str(id_))
     for reason, brokers in reasons.items():
         named = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
-        yield f"the disk of {named} is not known: {reason}: give it with --brokers-table to plan with it"
+        cure = f"{_SAY_SO}, or " if reason == _MAY_SHARE else ""
+        yield f"the disk of {named} is not known: {reason}: {cure}give it with --brokers-table to plan with it"

@@ -45,6 +45,8 @@ class Cluster:
     timeout: float
     network: Network
 
+    shared_disks: bool | None = None
+    """Whether log directories of a broker that look alike are on one disk, None if the profile does not say so."""
     @property
     def where(self) -> str:
         """The place at which the cluster is found."""
@@ -55,7 +57,7 @@ class Cluster:
         """Return the cluster at a place. Raises click.ClickException for a place or a file that cannot be used."""
         bootstrap = DEFAULT_BOOTSTRAP if place.bootstrap_server is None else place.bootstrap_server
         parse_addresses(bootstrap)
-        return cls(bootstrap, place.zookeeper, timeout, network_of(place.command_config))
+        return cls(bootstrap, place.zookeeper, timeout, network_of(place.command_config), place.shared_disks)
 
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[ClusterAdmin]:

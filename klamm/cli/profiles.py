@@ -1,8 +1,9 @@
-"""Named profiles of clusters, in a file of the user: where each cluster is, and which file has its security.
+"""Named profiles of clusters, in a file of the user: where each cluster is, and what else commands have to know of it.
 
     [production]
     bootstrap-server = "kafka1:9092,kafka2:9092"
     command-config = "production.properties"
+    shared-disks = false
 
 A profile that the command line names counts as part of it. One that only the environment names gives way to whatever
 else names a cluster, with all that it has: its security is for its own cluster.
@@ -25,7 +26,9 @@ from transport.input_files import Limit, UnreadableFile, read_text
 from transport.settings import did_you_mean
 
 VARIABLE: Final = "KLAMM_PROFILE"
-_KEYS: Final = ("bootstrap-server", "zookeeper", "command-config")
+_TEXTS: Final = ("bootstrap-server", "zookeeper", "command-config")
+_SHARED_DISKS: Final = "shared-disks"
+_KEYS: Final = (*_TEXTS, _SHARED_DISKS)
 _LIMIT: Final = Limit(1, "this is no file of profiles")
 
 
@@ -36,6 +39,8 @@ class Place:
     bootstrap_server: str | None = None
     zookeeper: str | None = None
     command_config: str | None = None
+    shared_disks: bool | None = None
+    """Whether log directories of a broker that look alike are on one disk."""
 
     @property
     def is_named(self) -> bool:
@@ -77,9 +82,12 @@ def _place(file: Path, name: str, values: object) -> Place:
     for key, value in values.items():
         if key not in _KEYS:
             raise click.ClickException(f"{where}: there is no key {key}{did_you_mean(key, _KEYS)}")
-        if not isinstance(value, str) or not value.strip():
+        if key == _SHARED_DISKS:
+            if not isinstance(value, bool):
+                raise click.ClickException(f"{where}: {key} must be true or false")
+        elif not isinstance(value, str) or not value.strip():
             raise click.ClickException(f'{where}: {key} must be a string such as "…", and not empty')
-    bootstrap, zookeeper, config = (values.get(key) for key in _KEYS)
+    bootstrap, zookeeper, config = (values.get(key) for key in _TEXTS)
     if (bootstrap is None) is (zookeeper is None):
         raise click.ClickException(f"{where}: give it either bootstrap-server or zookeeper")
     if bootstrap is not None:
@@ -88,7 +96,8 @@ def _place(file: Path, name: str, values: object) -> Place:
         except click.BadParameter as error:
             raise click.ClickException(f"{where}: bootstrap-server: {error.message}") from None
     # A path is relative to the file, not to where the command happens to be typed.
-    return Place(bootstrap, zookeeper, None if config is None else str(file.parent / Path(config).expanduser()))
+    security = None if config is None else str(file.parent / Path(config).expanduser())
+    return Place(bootstrap, zookeeper, security, values.get(_SHARED_DISKS))
 
 
 # --- the option -------------------------------------------------------------------------------------------------

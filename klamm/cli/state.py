@@ -62,7 +62,7 @@ def dump(zookeeper: str, form: str, output: str | None, live: Cluster | None) ->
 
 def _dump_live(live: Cluster, form: str, output: str | None) -> None:
     with open_writer(form, output, sized=True) as writer:
-        found = live.ask(dump_cluster)
+        found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks))
         writer.partitions(found.partitions)
         writer.finish(found.others)
     tell_gaps(found)

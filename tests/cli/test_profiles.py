@@ -153,7 +153,7 @@ def test_the_documents_profiles_are_read(file: Path) -> None:
     text, _, _ = section.partition("```toml\n")[2].partition("```")
     file.write_text(text)
     secrets = str(file.parent / "production.properties")
-    assert read_profile("production") == Place("kafka1:9092,kafka2:9092", None, secrets)
+    assert read_profile("production") == Place("kafka1:9092,kafka2:9092", None, secrets, shared_disks=False)
     assert read_profile("lab") == Place(None, "127.0.0.1:2181/klamm", None)
 
 
@@ -172,9 +172,10 @@ def test_the_documents_profiles_are_read(file: Path) -> None:
         ),
         (
             '[lab]\nsasl = "secret"',
-            "[lab]: there is no key sasl: valid are bootstrap-server, command-config, zookeeper",
+            "[lab]: there is no key sasl: valid are bootstrap-server, command-config, shared-disks, zookeeper",
         ),
         ("[lab]\nbootstrap-server = 9092", '[lab]: bootstrap-server must be a string such as "…", and not empty'),
+        ('[lab]\nbootstrap-server = "k:1"\nshared-disks = "no"', "[lab]: shared-disks must be true or false"),
         ('[lab]\nbootstrap-server = "k"', "[lab]: bootstrap-server: 'k' is not HOST:PORT"),
     ],
 )

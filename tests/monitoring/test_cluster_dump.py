@@ -83,4 +83,6 @@ def test_a_disk_is_known_if_its_directories_share_nothing(
     found = dump_of(METADATA, {1: BrokerLogDirs(dirs, volumes=volumes)})
     assert found.others["brokers"][0]["disk"] == disk
     cure = "give it with --brokers-table to plan with it"
+    if why == SAME:
+        cure = f"say in the profile of the cluster whether they are, shared-disks = true or false, or {cure}"
     assert found.gaps == ([f"the disk of broker 1 is not known: {why}: {cure}"] if why else [])

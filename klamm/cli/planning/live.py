@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,7 @@ def live_inputs(options: Options, place: Path) -> Iterator[Options]:
     if live is None:
         yield options
         return
-    found = live.ask(dump_cluster)
+    found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks))
     tell_gaps(found)
     snapshot, loads = place / _SNAPSHOT, place / _LOADS
     with snapshot.open("wb") as file:
