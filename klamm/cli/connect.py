@@ -28,6 +28,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+DEFAULT_ZOOKEEPER: Final = "127.0.0.1:2181"
 BOOTSTRAP_VARIABLE: Final = "KLAMM_BOOTSTRAP_SERVER"
 """The environment variable that stands for --bootstrap-server where no cluster is named on the command line."""
 
@@ -44,9 +45,9 @@ class Cluster:
     zookeeper: str | None
     timeout: float
     network: Network
-
     shared_disks: bool | None = None
     """Whether log directories of a broker that look alike are on one disk, None if the profile does not say so."""
+
     @property
     def where(self) -> str:
         """The place at which the cluster is found."""
@@ -225,7 +226,7 @@ def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
     """Add the option for the address of ZooKeeper."""
     return click.option(
         "--zookeeper",
-        default="127.0.0.1:2181",
+        default=DEFAULT_ZOOKEEPER,
         show_default=True,
         metavar="HOST:PORT/CHROOT",
         help="The metadata store.",

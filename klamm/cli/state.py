@@ -8,18 +8,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import click
 import orjson
+import trio
 
 from controller.monitoring.cluster_dump import ClusterDump, dump_cluster
 from controller.monitoring.state_dump import Rows, dump_in_parts
-from klamm.cli.connect import Cluster, live_options, zookeeper_option
+from klamm.cli.connect import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_ZOOKEEPER,
+    READ_SECONDS,
+    Cluster,
+    live_options,
+    zookeeper_option,
+)
 from klamm.cli.output_files import open_output
+from klamm.cli.profiles import Place
 from klamm.cli.running import is_given, run
+from transport import addresses
+from transport.network import TcpNetwork
 from transport.store.existing import open_existing
 from transport.store.security import security_of_environment
+
+_LOOK_SECONDS: Final = 5.0
+"""The time after which an address that neither accepts nor refuses counts as one where something listens."""
 
 
 @click.group()
@@ -43,8 +57,13 @@ def dump(zookeeper: str, form: str, output: str | None, live: Cluster | None) ->
     """Print brokers and partitions as JSON, read directly from ZooKeeper.
 
     With --bootstrap-server they are read from a running cluster, of Klamm's or of Apache Kafka's, with the sizes of
-    logs and disks. `klamm plan` reads all of the formats.
+    logs and disks; so they are without options on a host where brokers run and no ZooKeeper does. `klamm plan` reads
+    all of the formats.
     """
+    if form == "parquet":
+        _new_folder(output)
+    if live is None and not _is_named():
+        live = _brokers_here()
     if live is not None:
         if is_given("zookeeper"):
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
@@ -58,6 +77,37 @@ def dump(zookeeper: str, form: str, output: str | None, live: Cluster | None) ->
     # Ctrl-C can end the wait for the reader of a pipe here.
     with open_writer(form, output) as writer:
         run(partial(work, writer))
+
+
+def _is_named() -> bool:
+    """Return whether the user has named a ZooKeeper, or a profile that does."""
+    return is_given("zookeeper") or click.get_current_context().params["profile"] is not None
+
+
+def _brokers_here() -> Cluster | None:
+    """Return the cluster at the default address of brokers if none is at that of ZooKeeper.
+
+    Raises click.ClickException if nothing listens at either.
+    """
+    if run(partial(_listens, DEFAULT_ZOOKEEPER)):
+        return None
+    if not run(partial(_listens, DEFAULT_BOOTSTRAP)):
+        raise click.ClickException(
+            f"neither a ZooKeeper at {DEFAULT_ZOOKEEPER} nor a broker at {DEFAULT_BOOTSTRAP} listens: name the brokers "
+            "with --bootstrap-server, or a ZooKeeper with --zookeeper"
+        )
+    click.echo(f"no ZooKeeper listens at {DEFAULT_ZOOKEEPER}: reading the cluster at {DEFAULT_BOOTSTRAP}", err=True)
+    return Cluster.at(Place(command_config=click.get_current_context().params["command_config"]), READ_SECONDS)
+
+
+async def _listens(address: str) -> bool:
+    with trio.move_on_after(_LOOK_SECONDS):
+        try:
+            stream = await TcpNetwork().connect(*addresses.parse(address))
+        except OSError:
+            return False
+        await stream.aclose()
+    return True
 
 
 def _dump_live(live: Cluster, form: str, output: str | None) -> None:
@@ -176,6 +226,18 @@ def open_writer(form: str, output: str | None, *, sized: bool = False) -> Iterat
 
 @contextmanager
 def _folder(output: str | None) -> Iterator[Path]:
+    folder = _new_folder(output)
+    part = Path(f"{folder}.part")
+    part.mkdir(parents=True)
+    try:
+        yield part
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _new_folder(output: str | None) -> Path:
+    """Return the folder that Parquet goes to. Raises click.ClickException if there cannot be one."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -185,10 +247,4 @@ def _folder(output: str | None) -> Iterator[Path]:
         raise click.ClickException("a folder of Parquet cannot go to stdout: name one with --output")
     if Path(output).exists():
         raise click.ClickException(f"{output} exists already: name another folder")
-    part = Path(f"{output}.part")
-    part.mkdir(parents=True)
-    try:
-        yield part
-        part.rename(output)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    return Path(output)

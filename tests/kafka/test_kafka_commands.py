@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
+from click.testing import CliRunner
 
+from klamm.cli import main
 from tests.cli.shell import run_klamm
 from tests.kafka.scripted_nodes import Answer, ScriptedNodes, scripted_nodes
 from tests.kafka.test_kafka_admin import no_settings
+from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from transport.kafka.messages.elect_leaders_response import PartitionResult, ReplicaElectionResult
 from transport.kafka.schema import Message
+from transport.zookeeper_server import free_port
 
 FREE = 1_000_000
 
@@ -103,6 +110,88 @@ async def test_a_disk_that_is_told_is_not_exceeded(tmp_path: Path) -> None:
         done = await run_klamm(*plan, "--bootstrap-server", at)
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads((tmp_path / "plan.json").read_bytes())["partitions"] == []
+
+
+def elected(*outcomes: tuple[ErrorCode, int]) -> kafka.ElectLeadersResponse:
+    """Return the outcomes of elections of so many partitions each."""
+    codes = [code for code, count in outcomes for _ in range(count)]
+    rows = tuple(PartitionResult(number, code, None) for number, code in enumerate(codes))
+    return kafka.ElectLeadersResponse(replica_election_results=(ReplicaElectionResult("orders", rows),))
+
+
+async def test_elections_of_all_partitions_are_summed_up_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    everywhere = ("leader", "elect", "--election-type", "preferred", "--all-topic-partitions")
+    async with cluster(1, 2) as nodes:
+        nodes.nodes[1].answers[kafka.ElectLeadersRequest] = elected(
+            (ErrorCode.NONE, 2), (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, 1_327), (ErrorCode.ELECTION_NOT_NEEDED, 9)
+        )
+        at = ("--bootstrap-server", ",".join(f"{host}:{port}" for host, port in nodes.bootstrap))
+        done = await run_klamm(*everywhere, *at)
+        documented = await run_klamm(*everywhere, *at, "-o", "json")
+    reason = "the first replica is not alive, or not in the ISR"
+    rows = [line.split("  ") for line in done.stdout.decode().splitlines()[2:]]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["2", "elected", "-", "orders-0, orders-1"],
+        ["1,327", "failed", reason, "orders-2, orders-3, orders-4 and 1,324 more"],
+    ]
+    assert done.stderr.decode() == f"Error: 1327 of 1329 elections failed: {reason}\n"
+    assert len(json.loads(documented.stdout)) == 1_329
+
+
+# --- state dump without options -----------------------------------------------------------------------------------
+
+
+async def dumped(monkeypatch: pytest.MonkeyPatch, zookeeper: str, bootstrap: str) -> tuple[int, str, str]:
+    """Run `klamm state dump` without options where these are the default addresses."""
+    for name, address in (("DEFAULT_ZOOKEEPER", zookeeper), ("DEFAULT_BOOTSTRAP", bootstrap)):
+        monkeypatch.setattr(f"klamm.cli.connect.{name}", address)
+        monkeypatch.setattr(f"klamm.cli.state.{name}", address)
+    done = await trio.to_thread.run_sync(partial(CliRunner().invoke, main, ["state", "dump"]))
+    return done.exit_code, done.stdout, done.stderr
+
+
+async def test_a_dump_without_options_asks_brokers_where_no_zookeeper_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    async with cluster(1, 2) as nodes:
+        there = f"127.0.0.1:{nodes.nodes[1].port}"
+        code, printed, said = await dumped(monkeypatch, nobody, there)
+    assert (code, said) == (0, f"no ZooKeeper listens at {nobody}: reading the cluster at {there}\n")
+    assert [broker["id"] for broker in json.loads(printed)["brokers"]] == [1, 2]
+
+
+async def test_a_dump_where_nothing_runs_says_which_option_names_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    text = f"neither a ZooKeeper at {one} nor a broker at {other} listens: name the brokers with --bootstrap-server"
+    refused = 1, "", f"Error: {text}, or a ZooKeeper with --zookeeper\n"
+    assert await dumped(monkeypatch, one, other) == refused
+
+
+# --- disks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shared", "disk"), [("true", FREE), ("false", 2 * FREE)])
+async def test_a_profile_answers_the_question_about_shared_disks(
+    shared: str, disk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "klamm").mkdir()
+    alike = tuple(DescribeLogDirsResult(0, path, (), 2 * FREE, FREE) for path in ("/a", "/b"))
+    async with cluster(1, 2, 3) as nodes:
+        nodes.nodes[3].answers[kafka.DescribeLogDirsRequest] = kafka.DescribeLogDirsResponse(results=alike)
+        at = f"127.0.0.1:{nodes.nodes[1].port}"
+        profile = f'[lab]\nbootstrap-server = "{at}"\nshared-disks = {shared}\n'
+        (tmp_path / "klamm" / "profiles.toml").write_text(profile)
+        asked = await run_klamm("state", "dump", "--bootstrap-server", at)
+        settled = await run_klamm("state", "dump", "--profile", "lab")
+        plan = ("plan", "add-brokers", "--brokers", "3", "--profile", "lab", "-o", str(tmp_path / "plan.json"))
+        planned = await run_klamm(*plan)
+    question = "say in the profile of the cluster whether they are, shared-disks = true or false"
+    assert question in asked.stderr.decode()
+    assert (settled.returncode, settled.stderr) == (0, b"")
+    assert [one["disk"] for one in json.loads(settled.stdout)["brokers"] if one["id"] == 3] == [disk]
+    assert planned.returncode == 0, planned.stderr
+    assert b"one disk" not in planned.stderr
 
 
 @pytest.mark.parametrize("command", ["produce", "consume"])
