@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain, product
@@ -33,7 +34,7 @@ from tests.kafka.kafka_tools import KafkaTools
 from tests.kafka.kraft_cluster import RELEASE, kraft_cluster
 from tests.kafka.real_brokers import real_broker
 from tests.kafka.releases import require_jars
-from tests.kit.certificates import Authority, as_pkcs12, authority
+from tests.kit.certificates import Authority, as_jks, as_pkcs12, authority, trusted_as_jks
 from transport.zookeeper_server import HOST, free_port
 
 pytestmark = pytest.mark.soak
@@ -176,6 +177,30 @@ async def test_the_files_of_kafkas_tools_are_those_of_the_commands(secured: Secu
         assert [log["bytes"] > 0 for one in broker["log_dirs"] for log in one["logs"]] == [True]
         assert (await told("config", "describe", "--entity-type", "brokers", "--entity-name", "1", *at))[0] == 0
         assert (await told("state", "dump", *at))[0] == 0
+
+
+async def test_key_stores_of_java_are_those_of_kafkas_tools(secured: Secured) -> None:
+    """Certificates on both ends, from files that keytool has made, with a password for each of them and the key."""
+    if shutil.which("keytool") is None:
+        pytest.skip("no keytool to make key stores: apt-get install openjdk-17-jre-headless")
+    keys = as_jks(secured.known.directory / f"{CLIENT}.pem", STORE_PASSWORD, "of-the-key")
+    trusted = trusted_as_jks(secured.known.certificate, password=STORE_PASSWORD)
+    of_keys = {"location": str(keys), "type": "JKS", "password": STORE_PASSWORD}
+    of_authorities = {"location": str(trusted), "type": "JKS", "password": STORE_PASSWORD}
+    settings = {
+        **{f"ssl_keystore_{name}": value for name, value in of_keys.items()},
+        **{f"ssl_truststore_{name}": value for name, value in of_authorities.items()},
+    }
+    config = secured.mutual(**settings, ssl_key_password="of-the-key")  # noqa: S106  of a file of this test
+    tools = KafkaTools(jars.folder(jars.RELEASE), secured.at(MUTUAL))
+    assert await tools.run("kafka-topics", "--command-config", config, "--list") == (0, "orders")
+    at = ("--bootstrap-server", secured.at(MUTUAL), "--command-config", config)
+    code, listed = await told("topic", "list", "-o", "json", *at)
+    assert (code, [row["topic"] for row in json.loads(listed)]) == (0, ["orders"]), listed
+    secured.mutual(**settings)
+    code, said = await told("topic", "list", *at)
+    cure = "its key has another password: check ssl.key.password"
+    assert (code, said) == (1, f"Error: --command-config: ssl.keystore.location: cannot use {keys}: {cure}\n")
 
 
 WRONG: Final = (

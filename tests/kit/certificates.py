@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS, made by the openssl command: an authority, and certificates that it signs."""
+"""Certificates for tests of TLS, made by openssl and keytool: an authority, and certificates that it signs."""
 
 from __future__ import annotations
 
@@ -77,6 +77,25 @@ def as_pkcs12(pem: Path, password: str) -> Path:
     return target
 
 
+def as_jks(pem: Path, password: str, key_password: str | None = None) -> Path:
+    """Return a file in JKS with the key of a PEM file, whose password is the store's unless it has one of its own."""
+    target = pem.with_suffix(".jks")
+    source = ("-srckeystore", as_pkcs12(pem, password), "-srcstoretype", "PKCS12", "-srcstorepass", password)
+    own = ("-srcalias", "1", "-destalias", pem.stem, "-destkeypass", key_password or password)
+    store = ("-destkeystore", target, "-deststoretype", "JKS", "-deststorepass", password)
+    _keytool("-importkeystore", *source, *own, *store)
+    return target
+
+
+def trusted_as_jks(*pems: Path, password: str) -> Path:
+    """Return a file in JKS that trusts authorities."""
+    target = pems[0].with_suffix(".trust.jks")
+    for number, pem in enumerate(pems):
+        chosen = ("-noprompt", "-file", pem, "-alias", f"ca-{number}", "-keystore", target)
+        _keytool("-importcert", *chosen, "-storetype", "JKS", "-storepass", password)
+    return target
+
+
 def encrypted(pem: Path, password: str) -> Path:
     """Return a PEM file with an encrypted key and its certificate, made of one with a key that is not."""
     key, both = pem.with_suffix(".key.enc"), pem.with_suffix(".enc.pem")
@@ -95,3 +114,7 @@ def authority(directory: Path) -> Authority:
 
 def _openssl(*arguments: str | Path) -> None:
     subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
+def _keytool(*arguments: str | Path) -> None:
+    subprocess.run(["keytool", *arguments], check=True, capture_output=True)
