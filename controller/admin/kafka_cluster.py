@@ -33,7 +33,7 @@ from transport.kafka.reading import Page, configs, metadata, page
 from transport.messages import BrokerEndpoint, ConfigResource, ConfigResourceType, MetadataResponse
 from transport.metadata import SecurityProtocol
 from transport.network import Network
-from transport.wire import ConnectionBroken, RequestTimedOut, UnsupportedApi, Untrusted, WireError
+from transport.wire import ConnectionBroken, NoToken, RequestTimedOut, UnsupportedApi, Untrusted, WireError
 from transport.wire.secured import beneath, protocol_of
 
 R = TypeVar("R")
@@ -205,7 +205,7 @@ class KafkaCluster:
                     faults[address] = error
             await self._require_login(faults)
             if trio.current_time() + pause >= deadline:
-                why = "; ".join(map(str, faults.values()))
+                why = "; ".join(dict.fromkeys(map(str, faults.values())))
                 raise ClusterUnreachable(f"no broker of Kafka's answers: {why}")
             await trio.sleep(pause)
             pause = min(2 * pause, MAX_RETRY_SECONDS)
@@ -276,7 +276,7 @@ class KafkaCluster:
             yield
         except ConnectionBroken as error:
             broker = next((id_ for id_, at in self._brokers.items() if at == address), None)
-            if broker is None or address in self.bootstrap:
+            if broker is None or address in self.bootstrap or isinstance(error, NoToken):
                 raise
             raise type(error)(f"{error} (advertised by broker {broker} as {address_text(*address)})") from error
 

@@ -26,7 +26,7 @@ SERVER: Final = SaslServer(sasl.MECHANISMS, {ALICE.user: ALICE.password}, creden
 
 async def log_in(server: SaslServer, login: SaslLogin) -> str | None:
     """Let both ends talk, and return the user that the server let in."""
-    theirs, ours = server.start(login.mechanism), login.start()
+    theirs, ours = server.start(login.mechanism), await login.start()
     message = next(ours)
     while True:
         answer = await theirs.respond(message)

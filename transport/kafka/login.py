@@ -16,9 +16,9 @@ from transport.kafka.messages import (
     SaslHandshakeResponse,
 )
 from transport.kafka.schema import Message
-from transport.security.errors import AuthenticationFailed
+from transport.security.errors import AuthenticationFailed, TokenUnavailable
 from transport.security.sasl import SaslLogin
-from transport.wire.errors import Untrusted
+from transport.wire.errors import NoToken, Untrusted
 
 M = TypeVar("M", bound=Message)
 
@@ -47,11 +47,14 @@ class Login:
         return trio.current_time() >= self._due_at
 
     async def log_in(self, send: Send) -> None:
-        """Log in. Raises Untrusted if one end does not convince the other, and what `send` raises."""
+        """Log in. Raises Untrusted if one end does not convince the other, and what `send` raises.
+
+        Raises NoToken if a token is needed and cannot be had for now.
+        """
+        exchange = await self._start()
         handshake = await send(SaslHandshakeRequest(self._login.mechanism), SaslHandshakeResponse)
         self._check(handshake)
         started_at, milliseconds = trio.current_time(), 0
-        exchange = self._login.start()
         message: bytes | None = next(exchange)
         while message is not None:
             answer = await send(SaslAuthenticateRequest(message), SaslAuthenticateResponse)
@@ -60,6 +63,15 @@ class Login:
             milliseconds = answer.session_lifetime_ms
             message = self._next(exchange, answer.auth_bytes)
         self._due_at = started_at + _RENEWED_AFTER * milliseconds / 1000 if milliseconds > 0 else inf
+
+    async def _start(self) -> Generator[bytes, bytes, None]:
+        """Begin before anything is sent: a token may have to be fetched, and servers do not wait for long."""
+        try:
+            return await self._login.start()
+        except TokenUnavailable as error:
+            raise NoToken(str(error)) from error
+        except AuthenticationFailed as error:
+            raise Untrusted(str(error)) from None
 
     def _next(self, exchange: Generator[bytes, bytes, None], challenge: bytes) -> bytes | None:
         try:
@@ -84,6 +96,5 @@ class Login:
 
     def _untrusted(self, reason: str) -> Untrusted:
         user, mechanism = self._login.login.user, self._login.mechanism
-        return Untrusted(
-            f"the login of {user} at {self._peer} by {mechanism} failed ({reason.rstrip('.')}): check sasl.jaas.config"
-        )
+        words = self._login.refusal(reason).rstrip(".")
+        return Untrusted(f"the login of {user} at {self._peer} by {mechanism} failed ({words}): {self._login.cure}")

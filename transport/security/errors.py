@@ -13,3 +13,7 @@ class InvalidSecurity(SecurityError):
 
 class AuthenticationFailed(SecurityError):
     """One end did not prove who it is."""
+
+
+class TokenUnavailable(SecurityError):
+    """The place from which tokens come does not answer for now; a login may succeed later."""

@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
 from attrs import field, frozen
 
 from transport.security.errors import InvalidSecurity
+from transport.security.oauthbearer import OAUTHBEARER
 from transport.security.plain import PLAIN
 from transport.security.scram import MECHANISMS as SCRAM
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
-_MECHANISMS: Final = MappingProxyType({PLAIN_MODULE: (PLAIN,), SCRAM_MODULE: tuple(SCRAM)})
+OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+_MECHANISMS: Final = MappingProxyType(
+    {PLAIN_MODULE: (PLAIN,), SCRAM_MODULE: tuple(SCRAM), OAUTHBEARER_MODULE: (OAUTHBEARER,)}
+)
+_UNSUPPORTED: Final = MappingProxyType(
+    {
+        "com.sun.security.auth.module.Krb5LoginModule": "GSSAPI (Kerberos)",
+        "com.ibm.security.auth.module.Krb5LoginModule": "GSSAPI (Kerberos)",
+        "software.amazon.msk.auth.iam.IAMLoginModule": "AWS_MSK_IAM",
+    }
+)
+"""The mechanisms of login modules that are often seen, and are not supported."""
+
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<end>;)|(?P<equals>=)|"(?P<quoted>(?:\\.|[^"\\])*)"|'(?P<single>(?:\\.|[^'\\])*)'|(?P<word>[^\s=;"']+))""",
@@ -48,6 +63,9 @@ def parse_jaas(name: str, text: str) -> LoginModule:
     if len(tokens) < len(("module", "flag", "end")) or tokens[-1] != ("end", ";"):
         raise InvalidSecurity(f"{name} has to end with a semicolon: {_SYNTAX}")
     (_, module), (_, flag), *pairs, _ = tokens
+    if module in _UNSUPPORTED:
+        mechanisms = ", ".join(chain.from_iterable(_MECHANISMS.values()))
+        raise InvalidSecurity(f"{name}: the mechanism {_UNSUPPORTED[module]} is not supported: use one of {mechanisms}")
     if module not in _MECHANISMS:
         raise InvalidSecurity(f"{name}: the module {module[:100]!r} is none of {', '.join(_MECHANISMS)}")
     if flag.lower() not in _FLAGS:

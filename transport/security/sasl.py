@@ -9,17 +9,25 @@ import hmac
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from random import Random
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
 from transport.host import Host
-from transport.security import plain, scram
+from transport.security import oauthbearer, plain, scram
 from transport.security.errors import AuthenticationFailed
+from transport.security.oauthbearer import OAUTHBEARER
 from transport.security.plain import PLAIN, Login
 from transport.security.scram import ScramCredential
 
+if TYPE_CHECKING:
+    from transport.security.tokens import Tokens
+
 MECHANISMS: Final = (PLAIN, *scram.MECHANISMS)
+"""The mechanisms that a server may offer."""
+
+CLIENT_MECHANISMS: Final = (*MECHANISMS, OAUTHBEARER)
+"""The mechanisms that a client may use."""
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 """The limit of what a server reads from a client that has not said who it is."""
@@ -30,6 +38,7 @@ LOGIN_SECONDS: Final = 30
 REFUSAL_SECONDS: Final = 0.1
 """The time for which a refused client is kept from the next attempt, as in Kafka."""
 
+_COMPARE: Final = "compare its tokens (issuer, audience, scope, clock) with what brokers accept"
 _FAKE_ITERATIONS: Final = scram.MIN_ITERATIONS
 _SALT_BYTES: Final = 16
 
@@ -39,14 +48,30 @@ class SaslLogin:
     """The credentials that a client logs in with."""
 
     mechanism: str
-    login: Login
+    login: Login | Tokens
+    """A user and its password; the tokens of OAUTHBEARER."""
+
     rng: Random = field(factory=lambda: Host().rng, repr=False, eq=False)
 
-    def start(self) -> Generator[bytes, bytes, None]:
-        """Yield the client's messages, and take the server's. Raises AuthenticationFailed as the mechanism does."""
+    async def start(self) -> Generator[bytes, bytes, None]:
+        """Return the exchange, which yields the client's messages and takes the server's.
+
+        Raises AuthenticationFailed or TokenUnavailable if there is no token; the exchange, AuthenticationFailed.
+        """
+        if not isinstance(self.login, Login):
+            return oauthbearer.client(await self.login.token(), self.login.extensions)
         if self.mechanism == PLAIN:
             return plain.client(self.login)
         return scram.client(scram.MECHANISMS[self.mechanism], self.login, _nonce(self.rng))
+
+    @property
+    def cure(self) -> str:
+        """What to do when a server refuses the login."""
+        return _COMPARE if self.mechanism == OAUTHBEARER else "check sasl.jaas.config"
+
+    def refusal(self, text: str) -> str:
+        """Return what a server says of a login that it refuses, in words."""
+        return oauthbearer.refusal(text) if self.mechanism == OAUTHBEARER else text
 
 
 CredentialOf = Callable[[str, str], Awaitable[ScramCredential | None]]

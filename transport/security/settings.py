@@ -18,10 +18,11 @@ from transport.metadata import SecurityProtocol
 from transport.security.errors import InvalidSecurity
 from transport.security.jaas import LoginModule, parse_jaas
 from transport.security.key_stores import Store
+from transport.security.oauthbearer import OAUTHBEARER
 from transport.security.plain import PLAIN, Login
 from transport.security.principal import BY_DEFAULT, MappingRule, Principal, parse_mapping_rules, parse_principal
 from transport.security.properties import read_properties
-from transport.security.sasl import MECHANISMS, CredentialOf, SaslLogin, SaslServer, nobody
+from transport.security.sasl import CLIENT_MECHANISMS, MECHANISMS, CredentialOf, SaslLogin, SaslServer, nobody
 from transport.security.tls import VERSIONS, ClientAuth, Tls
 from transport.settings import did_you_mean
 
@@ -126,9 +127,10 @@ def security_of(properties: Mapping[str, str]) -> Security:
     values = {name: value.strip() for name, value in properties.items()}
     _check_names(values)
     protocol = _protocol(values)
-    module = parse_jaas(_JAAS, values[_JAAS]) if values.get(_JAAS) else None
     has_sasl = protocol in _WITH_SASL
-    login = _login(values, module) if has_sasl else None
+    mechanism = _mechanism(values) if has_sasl else None
+    module = parse_jaas(_JAAS, values[_JAAS]) if has_sasl and values.get(_JAAS) else None
+    login = _login(values, mechanism, module) if mechanism is not None else None
     return Security(
         protocol,
         _tls(values) if protocol in _WITH_TLS else _NO_TLS,
@@ -162,16 +164,27 @@ def _protocol(values: Mapping[str, str]) -> SecurityProtocol:
 # --- SASL -------------------------------------------------------------------------------------------------------
 
 
-def _login(values: Mapping[str, str], module: LoginModule | None) -> SaslLogin | None:
+def _mechanism(values: Mapping[str, str]) -> str | None:
+    """Return what a process logs in with; None for a server that only lets others log in."""
     mechanism = values.get(_MECHANISM)
     if not mechanism and values.get(_ENABLED):
         return None
-    if not mechanism or mechanism not in MECHANISMS:
-        raise _not_one_of(_MECHANISM, mechanism or "", MECHANISMS)
+    if not mechanism or mechanism not in CLIENT_MECHANISMS:
+        raise _not_one_of(_MECHANISM, mechanism or "", CLIENT_MECHANISMS)
+    return mechanism
+
+
+def _login(values: Mapping[str, str], mechanism: str, module: LoginModule | None) -> SaslLogin:
+    if module is not None and mechanism not in module.mechanisms:
+        raise InvalidSecurity(f"the module of {_JAAS} is for {' and '.join(module.mechanisms)}, not for {mechanism}")
+    if mechanism == OAUTHBEARER:
+        # Other mechanisms need no client of HTTP.
+        from transport.security.oauth_settings import tokens_of  # noqa: PLC0415
+
+        options = {} if module is None else module.options
+        return SaslLogin(mechanism, tokens_of(values, options, _tls_of_endpoint(values, options)))
     if module is None:
         raise InvalidSecurity(f"{_MECHANISM} is {mechanism}, and {_JAAS} is not set: it has the user and the password")
-    if mechanism not in module.mechanisms:
-        raise InvalidSecurity(f"the module of {_JAAS} is for {' and '.join(module.mechanisms)}, not for {mechanism}")
     user, password = module.options.get("username"), module.options.get("password")
     if not (user and password):
         raise InvalidSecurity(f"{_JAAS} lacks the username or the password")
@@ -183,7 +196,7 @@ def _login(values: Mapping[str, str], module: LoginModule | None) -> SaslLogin |
 def _enabled(values: Mapping[str, str], login: SaslLogin | None) -> tuple[str, ...]:
     text = values.get(_ENABLED)
     if not text:
-        return (login.mechanism,) if login is not None else ()
+        return (login.mechanism,) if login is not None and login.mechanism in MECHANISMS else ()
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in MECHANISMS:
@@ -209,12 +222,27 @@ def _tls(values: Mapping[str, str]) -> Tls:
         raise _not_one_of(_CLIENT_AUTH, auth, [mode.value for mode in ClientAuth])
     return Tls(
         _store(values, "ssl.keystore", ("ssl.keystore.key", "ssl.keystore.certificate.chain")),
-        _store(values, "ssl.truststore", ("ssl.truststore.certificates",)),
+        _truststore(values),
         values.get("ssl.key.password"),
         bool(identification),
         ClientAuth(auth.lower()),
         _versions(values),
     )
+
+
+def _tls_of_endpoint(values: Mapping[str, str], options: Mapping[str, str]) -> Tls:
+    """Return the TLS to a token endpoint: that of its login module, as in Kafka, or else that of the brokers.
+
+    The latter may be an authority of the cluster alone, so that the system's are trusted as well.
+    """
+    own = {name: value for name, value in options.items() if name.startswith("ssl.")}
+    if own:
+        return _tls(own)
+    return Tls(truststore=_truststore(values), trusts_system=True)
+
+
+def _truststore(values: Mapping[str, str]) -> Store | None:
+    return _store(values, "ssl.truststore", ("ssl.truststore.certificates",))
 
 
 def _store(values: Mapping[str, str], name: str, parts: Sequence[str]) -> Store | None:

@@ -45,6 +45,8 @@ class Tls:
     verify_hostname: bool = True
     client_auth: ClientAuth = ClientAuth.NONE
     versions: tuple[str, ...] = VERSIONS
+    trusts_system: bool = False
+    """Whether the system's authorities are trusted besides those of the trust store."""
 
     def client_context(self) -> ssl.SSLContext:
         """Return the context of connections to servers. Raises InvalidSecurity if a store cannot be used."""
@@ -70,7 +72,7 @@ class Tls:
         context.minimum_version, context.maximum_version = min(wanted), max(wanted)
         if self.truststore is not None:
             load_authorities(context, self.truststore)
-        else:
+        if self.truststore is None or self.trusts_system:
             context.load_default_certs(
                 ssl.Purpose.SERVER_AUTH if context.protocol == ssl.PROTOCOL_TLS_CLIENT else ssl.Purpose.CLIENT_AUTH
             )

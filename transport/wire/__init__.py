@@ -16,6 +16,7 @@ from transport.wire.errors import (
     ConnectionBroken as ConnectionBroken,
     FrameError as FrameError,
     FrameTooLarge as FrameTooLarge,
+    NoToken as NoToken,
     NotServed as NotServed,
     RequestTimedOut as RequestTimedOut,
     UnsupportedApi as UnsupportedApi,

@@ -15,12 +15,20 @@ from transport.addresses import address_text
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
-from transport.security.errors import SecurityError
+from transport.security.errors import SecurityError, TokenUnavailable
 from transport.security.tls import fault_of
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
-from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnexpectedTls, UnsupportedApi, Untrusted
+from transport.wire.errors import (
+    ConnectionBroken,
+    NoToken,
+    NotServed,
+    RequestTimedOut,
+    UnexpectedTls,
+    UnsupportedApi,
+    Untrusted,
+)
 from transport.wire.exchange import Exchange
 
 C = TypeVar("C", bound="Negotiable")
@@ -158,7 +166,7 @@ async def connect(
         with trio.fail_after(connect_timeout):
             addresses = await network.addresses(host)
             return await (_first(attempt, addresses) if len(addresses) > 1 else attempt(addresses[0]))
-    except Untrusted:
+    except (Untrusted, NoToken):
         raise
     except _FAILURES as error:
         raise _failure(peer, host, error, connect_timeout) from error
@@ -206,6 +214,8 @@ def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> 
             return NotServed(f"cannot connect to {peer}: nothing listens there")
         case OSError():
             return ConnectionBroken(f"cannot connect to {peer}: {error.strerror or error}")
+        case TokenUnavailable():
+            return NoToken(str(error))
         case ConnectionBroken():
             return NotServed(f"{peer} does not answer as a broker or controller does ({error})")
         case trio.TooSlowError():
@@ -218,7 +228,7 @@ def _failure(peer: str, host: str, error: Exception, connect_timeout: float) -> 
 def _distrust(error: Exception) -> str | None:
     """Return which security failed, or is there at one end only; None for other errors."""
     match error:
-        case SecurityError():
+        case SecurityError() if not isinstance(error, TokenUnavailable):
             return str(error)
         case ApiError(code=ErrorCode.ILLEGAL_SASL_STATE):
             return error.message

@@ -35,6 +35,10 @@ class Untrusted(NotServed):
     """TLS or SASL failed, or one end expects them and the other does not: a setting has to change."""
 
 
+class NoToken(ConnectionBroken):
+    """A login needs a token, and the place from which tokens come does not answer for now."""
+
+
 class RequestTimedOut(WireError):
     """No answer arrived in time. It is unknown whether the request took effect."""
 

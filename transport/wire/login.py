@@ -46,11 +46,11 @@ _NEEDED: Final = "a login by SASL is needed here: set security.protocol to SASL_
 
 
 async def log_in(stream: trio.abc.Stream, login: SaslLogin) -> None:
-    """Log in at a server. Raises AuthenticationFailed, and trio's stream errors."""
+    """Log in at a server. Raises AuthenticationFailed, TokenUnavailable, and trio's stream errors."""
     frames = FrameStream(stream, MAX_MESSAGE_BYTES)
+    exchange = await login.start()
     try:
         await _ask(frames, SaslHandshakeRequest(login.mechanism), SaslHandshakeResponse)
-        exchange = login.start()
         message: bytes | None = next(exchange)
         while message is not None:
             answer = await _ask(frames, SaslAuthenticateRequest(message), SaslAuthenticateResponse)

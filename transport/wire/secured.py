@@ -15,7 +15,7 @@ from attrs import frozen
 from transport.log import get_logger
 from transport.metadata import SecurityProtocol
 from transport.network import Network, StreamHandler
-from transport.security.errors import SecurityError
+from transport.security.errors import InvalidSecurity, SecurityError
 from transport.security.network import TlsNetwork
 from transport.security.peers import IdentifiedStream, Peer, peer_of
 from transport.security.sasl import CredentialOf, SaslLogin, SaslServer, nobody
@@ -74,6 +74,8 @@ def secured(
         client = security.tls.client_context()
         server = security.tls.server_context() if serves else None
         network = TlsNetwork(network, client, server, security.rules)
+    if security.has_sasl and serves and not security.mechanisms:
+        raise InvalidSecurity("OAUTHBEARER is for logins elsewhere: set sasl.enabled.mechanisms for the clients")
     if security.has_sasl:
         return SecuredNetwork(network, security.login, security.sasl_server(credential_of))
     return network
