@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +15,14 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from tests.kit.certificates import Authority, authority
+from tests.kit.token_endpoint import CLIENT as CLIENT_ID, SECRET, token_endpoint
 from transport.messages import ProduceRequest, ProduceResponse
 from transport.network import TcpNetwork
 from transport.security import sasl, scram
 from transport.security.principal import ANONYMOUS, Principal
 from transport.security.scram import ScramCredential
 from transport.security.settings import security_of
-from transport.wire import Admit, Caller, Handler, Handlers, Untrusted, frame, open_connection, serve
+from transport.wire import Admit, Caller, Handler, Handlers, NoToken, Untrusted, frame, open_connection, serve
 from transport.wire.envelope import RequestEnvelope
 from transport.wire.secured import beneath, secured
 
@@ -122,6 +124,27 @@ async def test_a_mechanism_that_is_not_offered_is_refused() -> None:
         told, logged = await service.refuse(CLIENT | login("PLAIN"))
         assert logged == "the mechanism 'PLAIN' is not enabled here: use one of SCRAM-SHA-512"
         assert logged in told
+
+
+async def test_tokens_are_not_accepted_here_and_a_missing_one_is_a_fault_that_may_pass() -> None:
+    with token_endpoint() as endpoint:
+        endpoint.has_expires_in, endpoint.lifetime = True, 1e-9
+        module = (
+            f'{MODULES}.oauthbearer.OAuthBearerLoginModule required clientId="{CLIENT_ID}" clientSecret="{SECRET}";'
+        )
+        tokens = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": endpoint.url}
+        network = secured(TcpNetwork(), security_of(CLIENT | tokens | {"sasl.jaas.config": module}), serves=False)
+        async with running(SERVER) as service:
+            opening = partial(open_connection, network, HOST, service.port, client_id="me")
+            with pytest.raises(
+                Untrusted, match=r"'OAUTHBEARER' is not enabled here: use one of PLAIN, SCRAM-SHA-256, "
+            ):
+                async with opening():
+                    pass
+            endpoint.answer = 503, b""
+            with pytest.raises(NoToken, match=f"^cannot get a token from {endpoint.url}: it answers 503$"):
+                async with opening():
+                    pass
 
 
 async def test_a_login_that_nobody_asks_for_is_told_so() -> None:
