@@ -10,7 +10,7 @@ from tests.spark.kernel.instances import KINDS, instance
 from tests.spark.kernel.verdict import Refusal, Verdict, judge
 from tests.spark.planned import plan_blocks
 
-FEW, MANY = range(16, 26), range(40)
+FEW, MANY = range(20, 25), range(40)
 NODES = 1_000
 """Of the solver: what it cannot prove with these counts as the least it could not rule out."""
 
