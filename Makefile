@@ -68,6 +68,7 @@ simulate-corpus: $(INSTALLED) ## choose the seeds that simulate runs, among CAND
 
 soak: java $(INSTALLED) ## the long tests: properties, planted bugs, mutants, a quarter of an hour of kills, large moves and plans
 	@$(BIN)/python -m pytest -q -rfEs -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
+	@$(BIN)/python -m tests.wire.twenty_names
 	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.shapes.against_optimum --simple --instances 75

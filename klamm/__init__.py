@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from controller.admin.client import AdminClient
     from controller.admin.kafka_admin import KafkaAdmin
     from controller.admin.opening import open_admin
+    from controller.admin.planning import compute_plan
     from controller.admin.sync_client import SyncAdminClient, open_sync_admin
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from controller.node.admission import Authorizer
     from controller.node.service import ControllerService
     from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+    from spark_bridge.errors import PlanError
+    from spark_bridge.inputs.sources import Sources
+    from spark_bridge.model.goal import Goal, GoalKind
+    from spark_bridge.model.summary import Summary
+    from spark_bridge.process.request import PlanRequest
     from transport.acls import Operation, Resource, ResourceType
     from transport.errors import ApiError, ErrorCode
     from transport.wire import UnsupportedApi
@@ -41,16 +47,23 @@ _HOMES = {
     "ControllerService": "controller.node.service",
     "DecidedRound": "controller.observation.observer",
     "ErrorCode": "transport.errors",
+    "Goal": "spark_bridge.model.goal",
+    "GoalKind": "spark_bridge.model.goal",
     "KafkaAdmin": "controller.admin.kafka_admin",
     "Observer": "controller.observation.observer",
     "Operation": "transport.acls",
     "OutcomeUnknown": "controller.admin.active_controller",
+    "PlanError": "spark_bridge.errors",
+    "PlanRequest": "spark_bridge.process.request",
     "PublishedRound": "controller.observation.observer",
     "Resource": "transport.acls",
     "ResourceType": "transport.acls",
     "Service": "broker.service",
+    "Sources": "spark_bridge.inputs.sources",
+    "Summary": "spark_bridge.model.summary",
     "SyncAdminClient": "controller.admin.sync_client",
     "UnsupportedApi": "transport.wire",
+    "compute_plan": "controller.admin.planning",
     "open_admin": "controller.admin.opening",
     "open_sync_admin": "controller.admin.sync_client",
     "run": "controller.embedding",
@@ -70,16 +83,23 @@ __all__ = [
     "ControllerService",
     "DecidedRound",
     "ErrorCode",
+    "Goal",
+    "GoalKind",
     "KafkaAdmin",
     "Observer",
     "Operation",
     "OutcomeUnknown",
+    "PlanError",
+    "PlanRequest",
     "PublishedRound",
     "Resource",
     "ResourceType",
     "Service",
+    "Sources",
+    "Summary",
     "SyncAdminClient",
     "UnsupportedApi",
+    "compute_plan",
     "open_admin",
     "open_sync_admin",
     "run",

@@ -41,6 +41,10 @@ class AdminClient(RolloutAdmin):
             raise ApiError(refused.error, refused.message)
         return described
 
+    async def cluster_id(self) -> str | None:
+        """Return the id of the cluster, None if it has none."""
+        return (await self._ask(messages.MetadataRequest(()))).cluster_id or None
+
     async def describe_cluster(self) -> messages.DescribeClusterResponse:
         """Return the controller's view of the brokers, and counts of topics and partitions."""
         return await self._ask(messages.DescribeClusterRequest())
@@ -135,13 +139,14 @@ class AdminClient(RolloutAdmin):
         return (await self._ask(messages.DescribeConfigsRequest(tuple(resources)), "resources")).resources
 
     async def incremental_alter_configs(
-        self, resources: Sequence[messages.AlterConfigsResource]
+        self, resources: Sequence[messages.AlterConfigsResource], *, validate_only: bool = False
     ) -> tuple[messages.ResourceError, ...]:
-        """Change settings of topics and brokers at run time (KIP-339); those of one resource all or not at all.
+        """Change settings of topics and brokers at run time (KIP-339), or only check whether they could be changed.
 
-        Raises OutcomeUnknown if the answer is lost: then check the settings.
+        Those of one resource change all or not at all. Raises OutcomeUnknown if the answer is lost: then check the
+        settings; UnsupportedApi if the controller is of a release that cannot only check them.
         """
-        request = messages.IncrementalAlterConfigsRequest(tuple(resources))
+        request = messages.IncrementalAlterConfigsRequest(tuple(resources), validate_only)
         return (await self._change(request, "resources")).resources
 
     async def describe_log_dirs(

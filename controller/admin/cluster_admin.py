@@ -53,5 +53,7 @@ class ClusterAdmin(MoveAdmin, Protocol):
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
         """Return the settings in effect for topics and brokers, and the sources of their values."""
 
-    async def incremental_alter_configs(self, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
-        """Change settings of topics and brokers; those of one resource all or not at all."""
+    async def incremental_alter_configs(
+        self, resources: Sequence[AlterConfigsResource], *, validate_only: bool = False
+    ) -> tuple[ResourceError, ...]:
+        """Change settings of topics and brokers, those of one resource all or not at all, or only check the changes."""

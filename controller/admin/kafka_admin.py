@@ -248,10 +248,13 @@ class KafkaAdmin(KlammOnly):
         return refused
 
     async def incremental_alter_configs(
-        self, resources: Sequence[messages.AlterConfigsResource]
+        self, resources: Sequence[messages.AlterConfigsResource], *, validate_only: bool = False
     ) -> tuple[messages.ResourceError, ...]:
-        """Change settings of topics and brokers; those of one resource all or not at all. Raises OutcomeUnknown."""
-        return await kafka_settings.alter(self.cluster, resources)
+        """Change settings of topics and brokers, those of one resource all or not at all, or only check the changes.
+
+        Raises OutcomeUnknown if the answer is lost.
+        """
+        return await kafka_settings.alter(self.cluster, resources, validate_only=validate_only)
 
     # --- parts of answers ---------------------------------------------------------------------------------------
 

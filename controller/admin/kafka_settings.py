@@ -134,8 +134,13 @@ def _with_value(entry: ConfigEntry) -> ConfigEntry:
 # --- changing ---------------------------------------------------------------------------------------------------
 
 
-async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
-    """Change settings; none if a rate would have to be recorded that is not known. Raises OutcomeUnknown."""
+async def alter(
+    cluster: KafkaCluster, resources: Sequence[AlterConfigsResource], *, validate_only: bool = False
+) -> tuple[ResourceError, ...]:
+    """Change settings, or only let Kafka check the changes; none if a rate would be recorded that is not known.
+
+    Raises OutcomeUnknown.
+    """
     refused = [one.resource for one in resources if _has_hidden_rate(one)]
     if refused:
         texts = ((resource, _RATE_IS_HIDDEN.format(resource.name)) for resource in refused)
@@ -144,11 +149,13 @@ async def alter(cluster: KafkaCluster, resources: Sequence[AlterConfigsResource]
     anywhere = [one for one in resources if _broker_of(one.resource) is None]
     if anywhere:
         safe = await _with_first_items(cluster, anywhere)
-        found |= {one.resource: one for one in await cluster.change_any(alter_configs(safe))}
+        found |= {
+            one.resource: one for one in await cluster.change_any(alter_configs(safe, validate_only=validate_only))
+        }
     for one in resources:
         broker_id = _broker_of(one.resource)
         if broker_id is not None:
-            found[one.resource] = await _alter_broker(cluster, broker_id, one)
+            found[one.resource] = await _alter_broker(cluster, broker_id, one, validate_only=validate_only)
     return tuple(found[one.resource] for one in resources if one.resource in found)
 
 
@@ -189,10 +196,12 @@ def _first_item(change: AlterableConfig, own: Collection[str]) -> AlterableConfi
     return replace(change, operation=ConfigOperation.SET) if is_first else change
 
 
-async def _alter_broker(cluster: KafkaCluster, broker_id: int, wanted: AlterConfigsResource) -> ResourceError:
+async def _alter_broker(
+    cluster: KafkaCluster, broker_id: int, wanted: AlterConfigsResource, *, validate_only: bool
+) -> ResourceError:
     try:
         changes = await _with_names(cluster, broker_id, wanted)
-        [answer] = await cluster.change_broker(broker_id, alter_configs([changes]))
+        [answer] = await cluster.change_broker(broker_id, alter_configs([changes], validate_only=validate_only))
     except ApiError as error:
         return ResourceError(wanted.resource, *_absence(broker_id, error))
     return answer

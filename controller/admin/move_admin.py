@@ -33,6 +33,9 @@ class MoveAdmin(Protocol):
     async def describe_reassignments(self) -> ReassignmentDescriptions:
         """Return the progress of all reassignments; unknown values are UNKNOWN."""
 
+    async def cluster_id(self) -> str | None:
+        """Return the id of the cluster, None if it has none."""
+
     async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return brokers and partitions, of all topics or of those named that exist."""
 
@@ -50,6 +53,3 @@ class ForeignAdmin(MoveAdmin, LogMover, Protocol):
     record of it. Their brokers move logs between directories. Clusters with another interface do the former themselves,
     or offer nothing that would need it, and their brokers do not do the latter.
     """
-
-    async def cluster_id(self) -> str | None:
-        """Return the id of the cluster, None if it does not tell."""

@@ -50,6 +50,7 @@ class SyncAdminClient:
     admin: AdminClient | KafkaAdmin
     token: trio.lowlevel.TrioToken
 
+    cluster_id = _blocking(AdminClient.cluster_id)
     read_metadata = _blocking(AdminClient.read_metadata)
     describe_cluster = _blocking(AdminClient.describe_cluster)
     create_topics = _blocking(AdminClient.create_topics)

@@ -23,6 +23,7 @@ from transport import addresses, messages
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.metadata import NEVER_LED, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.cluster_id import ClusterId
 from transport.store.commit import commit_chunk
 from transport.store.kafka_office import Writer, decode_holder
 from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired, children_of
@@ -97,6 +98,10 @@ class ZnodeMoves:
         live = {broker.id for broker in await self._retried(self._brokers)} if moves else set[int]()
         described = tuple(naming_dead(_described(move), live) for move in moves)
         return ReassignmentDescriptions.of(messages.DescribeReassignmentsResponse(described), None)
+
+    async def cluster_id(self) -> str | None:
+        """Return the id of the cluster, None if it has none."""
+        return await ClusterId(self._store).read()
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:
         """Return the brokers and partitions in ZooKeeper, of all topics or of those named that exist."""

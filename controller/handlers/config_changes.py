@@ -155,13 +155,18 @@ def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:
 
 
 def alter_configs(
-    context: ControllerContext, resources: Sequence[AlterConfigsResource]
+    context: ControllerContext,
+    resources: Sequence[AlterConfigsResource],
+    validate_only: bool = False,  # noqa: FBT001, FBT002  by position
 ) -> Rounds[IncrementalAlterConfigsResponse]:
-    """Write the new settings of each resource, or refuse them (KIP-339)."""
+    """Write the new settings of each resource, or refuse them (KIP-339); with `validate_only`, only judge them."""
     faults = {item.resource: _fault(context, item, resources) for item in resources}
     sound = {config_path(item.resource): item for item in resources if faults[item.resource] is None}
     alterations = {path: partial(_alter_all, item) for path, item in sound.items()}
-    refused = yield from write_settings(context, "configs", alterations)
+    if validate_only:
+        refused = yield from _check_settings(context, alterations)
+    else:
+        refused = yield from write_settings(context, "configs", alterations)
     faults |= {sound[path].resource: fault for path, fault in refused.items()}
     return IncrementalAlterConfigsResponse(
         tuple(ResourceError(resource, *fault or ()) for resource, fault in faults.items())
@@ -273,6 +278,16 @@ def write_settings(
     return faults
 
 
+def _check_settings(context: ControllerContext, alterations: Mapping[str, Alteration]) -> Rounds[dict[str, Fault]]:
+    """Return the faults of alterations that `write_settings` would not write."""
+    znodes = yield from read(list(alterations))
+    judged = {
+        path: _step(context, path, znode, alter, _NEXT_NOTICE, is_check=True)
+        for (path, alter), znode in zip(alterations.items(), znodes, strict=True)
+    }
+    return {path: fault for path, fault in judged.items() if not isinstance(fault, Step)}
+
+
 def _topic_at(path: str) -> str | None:
     """Return the topic whose settings are at a path, None if they are not those of a topic."""
     parent = paths.topic_config("")
@@ -291,7 +306,13 @@ def _unused_notices(count: int) -> Rounds[list[Create]]:
 
 
 def _step(
-    context: ControllerContext, path: str, znode: Znode | None, alter: Alteration, notice: Create
+    context: ControllerContext,
+    path: str,
+    znode: Znode | None,
+    alter: Alteration,
+    notice: Create,
+    *,
+    is_check: bool = False,
 ) -> Step | Fault:
     try:
         before = {} if znode is None else formats.decode_config(path, znode.data)
@@ -308,7 +329,8 @@ def _step(
     writes = (*exists, write_over(znode, path, data), told)
     if (outgrown := _room_fault(context, data, writes)) is not None:
         return ErrorCode.INVALID_CONFIG, outgrown
-    log.info("settings altered", entity=entity, changed=sorted(dict(before.items() ^ settings.items())))
+    if not is_check:
+        log.info("settings altered", entity=entity, changed=sorted(dict(before.items() ^ settings.items())))
     return Step(writes=writes)
 
 

@@ -17,6 +17,7 @@ from controller.node.waiting_requests import WaitingRequests
 from controller.observation.commit_trace import CommitTrace
 from transport import messages
 from transport.host import Host
+from transport.store.cluster_id import ClusterId
 from transport.wire import Handlers
 
 
@@ -30,6 +31,7 @@ class Answers:
     _requests: WaitingRequests
     _quarantine: Quarantine
     _office: Callable[[], Office | None]
+    _cluster_id: ClusterId
     _reads: Reads = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -42,6 +44,7 @@ class Answers:
             messages.CommitTraceRequest: self._read_trace,
             messages.DescribeClusterRequest: self._describe_cluster,
             messages.DescribeReassignmentsRequest: self._describe_reassignments,
+            messages.MetadataRequest: self._read_metadata,
         }
 
     async def answer(self, request: messages.Request[object]) -> object:
@@ -60,6 +63,12 @@ class Answers:
         described = await self.answer(request)
         assert isinstance(described, messages.DescribeClusterResponse)
         return replace(described, quarantined=self._quarantine.names())
+
+    async def _read_metadata(self, request: messages.MetadataRequest) -> messages.MetadataResponse:
+        """Answer from the context; whoever asks for no topic also gets the id of the cluster."""
+        described = await self.answer(request)
+        assert isinstance(described, messages.MetadataResponse)
+        return described if request.topics != () else replace(described, cluster_id=await self._cluster_id.read() or "")
 
     async def _describe_reassignments(
         self, request: messages.DescribeReassignmentsRequest

@@ -164,7 +164,7 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     ),
     messages.DeleteTopicsRequest: _taking(deletion_markers.delete_topics, "names"),
     messages.ElectLeadersRequest: lambda context, request, _host: leader_elections.requested_by_api(context, request),
-    messages.IncrementalAlterConfigsRequest: _taking(config_changes.alter_configs, "resources"),
+    messages.IncrementalAlterConfigsRequest: _taking(config_changes.alter_configs, "resources", "validate_only"),
     messages.StartRolloutRequest: lambda context, request, host: rollout_plans.start(context, request, host.now_ms()),
     messages.UploadRolloutRequest: lambda context, request, _host: rollout_plans.upload(context, request),
     # --- read-only requests ---

@@ -56,6 +56,7 @@ from transport.host import Host
 from transport.kafka.orders import Node
 from transport.log import get_logger
 from transport.network import Network
+from transport.store.cluster_id import ClusterId
 from transport.store.commit import Fenced
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreError, StoreEvent, WatchFired
@@ -116,7 +117,7 @@ class ControllerService:
         joins = partial(join, self._quarantine)
         is_barrier = attrgetter("is_barrier")
         self._queue = EventQueue(self._process, observer=self._instruments, joins=joins, is_barrier=is_barrier)
-        sources = WaitingRequests(self._queue), self._quarantine, lambda: self._office
+        sources = WaitingRequests(self._queue), self._quarantine, lambda: self._office, ClusterId(self.store)
         self._answers = Answers(self.config, self.host, self.trace, *sources)
         self._changes = StoreChanges(self._queue.tell, self._quarantine)
         self._alarms = PendingAlarms(self._queue.tell)

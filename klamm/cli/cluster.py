@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict, astuple
 
-from klamm.cli.connect import Cluster, cluster_options, output_option
-from klamm.cli.output import print_document, print_table
+from controller.admin.cluster_admin import ClusterAdmin
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.formats import Table, View, known, output_options
 from transport.addresses import address_text
-from transport.messages import UNKNOWN, DescribeClusterResponse, DescribedBroker
+from transport.messages import DescribeClusterResponse, DescribedBroker
 
-_FACTS = (
+_COUNTS: Final = (
     *("controller_epoch", "topics", "topics_being_deleted", "partitions", "offline", "under_replicated"),
-    *("under_min_isr", "without_preferred_leader", "being_reassigned", "quarantined"),
+    *("under_min_isr", "without_preferred_leader", "being_reassigned"),
 )
 _BROKER_COLUMNS = ("id", "address", "rack", "epoch", "leaders", "replicas", "state")
 
@@ -23,44 +26,67 @@ def cluster() -> None:
     """Describe the cluster as a whole."""
 
 
+class BrokerSummary(Struct):
+    """A live broker. `address` is null if the controller cannot use its registration; `state` then says why."""
+
+    id: int
+    address: str | None
+    rack: str | None
+    epoch: int | None
+    leaders: int
+    replicas: int
+    state: str
+
+
+class ClusterSummary(Struct):
+    """The cluster as a whole; null for counts that it does not give. Counts are of partitions but for two."""
+
+    cluster_id: str | None
+    controller: int | None
+    controller_address: str | None
+    controller_epoch: int | None
+    topics: int | None
+    topics_being_deleted: int | None
+    partitions: int | None
+    offline: int | None
+    under_replicated: int | None
+    under_min_isr: int | None
+    without_preferred_leader: int | None
+    being_reassigned: int | None
+    quarantined: tuple[str, ...]
+    brokers: list[BrokerSummary]
+
+
 @cluster.command()
-@output_option
+@output_options(ClusterSummary, watch=True)
 @cluster_options
-def describe(cluster: Cluster, output: str) -> None:
+def describe(cluster: Cluster) -> View:
     """Show the controller, the brokers, and counts of partitions."""
-    found = cluster.ask(lambda admin: admin.describe_cluster())
-    brokers = [_broker(broker) for broker in found.brokers]
-    if output != "table":
-        print_document({**_summary(found), "brokers": brokers}, output)
-        return
-    print_table(("cluster", ""), [(name.replace("_", " "), value) for name, value in _summary(found).items()])
-    click.echo()
-    print_table(_BROKER_COLUMNS, [tuple(broker.values()) for broker in brokers])
+
+    async def work(admin: ClusterAdmin) -> ClusterSummary:
+        return _summary(await admin.cluster_id(), await admin.describe_cluster())
+
+    found = cluster.ask(work)
+    facts = [(name.replace("_", " "), value) for name, value in asdict(found).items() if name != "brokers"]
+    brokers = Table(_BROKER_COLUMNS, [astuple(broker) for broker in found.brokers], wide={"epoch"})
+    return View(found, [Table(("cluster", ""), facts), "", brokers])
 
 
-def _summary(found: DescribeClusterResponse) -> dict[str, Any]:
+def _summary(cluster_id: str | None, found: DescribeClusterResponse) -> ClusterSummary:
     controller = found.controller
     at = address_text(controller.host, controller.port) if controller.host else None
-    named = {"controller": _known(controller.id), "controller_address": at}
-    return named | {name: _known(getattr(found, name)) for name in _FACTS}
+    counts = {name: known(getattr(found, name)) for name in _COUNTS}
+    brokers = list(map(_broker, found.brokers))
+    return ClusterSummary(
+        cluster_id, known(controller.id), at, quarantined=found.quarantined, brokers=brokers, **counts
+    )
 
 
-def _known(value: object) -> object:
-    """Return a value, None for one that the cluster does not tell."""
-    return None if value == UNKNOWN else value
-
-
-def _broker(broker: DescribedBroker) -> dict[str, Any]:
-    is_addressable = bool(broker.endpoint.host)
-    return {
-        "id": broker.endpoint.id,
-        "address": address_text(broker.endpoint.host, broker.endpoint.port) if is_addressable else None,
-        "rack": broker.endpoint.rack,
-        "epoch": _known(broker.epoch),
-        "leaders": broker.leaders,
-        "replicas": broker.replicas,
-        "state": _state(broker),
-    }
+def _broker(broker: DescribedBroker) -> BrokerSummary:
+    at = broker.endpoint
+    address = address_text(at.host, at.port) if at.host else None
+    epoch, state = known(broker.epoch), _state(broker)
+    return BrokerSummary(at.id, address, at.rack, epoch, broker.leaders, broker.replicas, state)
 
 
 def _state(broker: DescribedBroker) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import click
+from msgspec import Struct
 
 from controller.admin.cluster_admin import ClusterAdmin
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, changed_cluster_options, cluster_options
+from klamm.cli.formats import Note, Table, View, dry_run_option, output_options
 from klamm.cli.names import check_text
-from klamm.cli.output import print_document, print_table
 from klamm.cli.running import with_options
 from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
 from transport.errors import ErrorCode, reason_of
@@ -57,23 +58,28 @@ def _resource(entity_type: str, name: str | None, *, default: bool) -> ConfigRes
     return ConfigResource(_TYPES[entity_type], name or "")
 
 
+class SettingRow(Struct):
+    """A setting in effect, and the source of its value; null for a value that means no limit."""
+
+    name: str
+    value: str | None
+    source: str
+
+
 @config.command()
 @entity_options
-@output_option
+@output_options(list[SettingRow], watch=True)
 @cluster_options
-def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, entity_default: bool, output: str) -> None:
+def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, entity_default: bool) -> View:
     """Show the settings in effect, and the source of each value."""
     resource = _resource(entity_type, entity_name, default=entity_default)
 
     [answer] = cluster.ask_settings(lambda admin: admin.describe_configs([resource]))
     _require_success(resource, answer.error, answer.message)
     shown = [entry for entry in answer.entries if entry.name not in MOVE_SETTINGS]
-    rows = [{"name": entry.name, "value": _limit(entry), "source": entry.source} for entry in shown]
-    if output != "table":
-        print_document(rows, output)
-    else:
-        cells = [(row["name"], _NO_LIMIT if row["value"] is None else row["value"], row["source"]) for row in rows]
-        print_table(["name", "value", "source"], cells)
+    rows = [SettingRow(entry.name, _limit(entry), entry.source) for entry in shown]
+    cells = [(row.name, _NO_LIMIT if row.value is None else row.value, row.source) for row in rows]
+    return View(rows, [Table(("name", "value", "source"), cells)])
 
 
 def _limit(entry: ConfigEntry) -> str | None:
@@ -83,13 +89,25 @@ def _limit(entry: ConfigEntry) -> str | None:
     return None if is_none else entry.value
 
 
+class AlteredSettings(Struct):
+    """The topic or broker whose settings were altered; `entity_name` is null for the default of all brokers."""
+
+    entity_type: str
+    entity_name: str | None
+    outcome: Literal["altered", "checked"]
+    is_registered: bool | None = None
+    """Whether the broker is registered now; null for topics and for the default of all brokers."""
+
+
 @config.command()
 @entity_options
 @click.option(
     "--add-config", metavar="NAME=VALUE,...", help="Set values; write one that contains commas in [brackets]."
 )
 @click.option("--delete-config", metavar="NAME,...", help="Remove values, so that they are inherited again.")
-@cluster_options
+@dry_run_option
+@output_options(AlteredSettings)
+@changed_cluster_options
 def alter(
     cluster: Cluster,
     entity_type: str,
@@ -98,7 +116,8 @@ def alter(
     entity_default: bool,
     add_config: str | None,
     delete_config: str | None,
-) -> None:
+    dry_run: bool,
+) -> View:
     """Change settings at run time. Either all changes are made, or none."""
     resource = _resource(entity_type, entity_name, default=entity_default)
     changes = [AlterableConfig(name, ConfigOperation.SET, value) for name, value in parse_settings(add_config)]
@@ -109,23 +128,29 @@ def alter(
     if not changes:
         raise click.UsageError("name the changes with --add-config or --delete-config")
 
-    async def work(admin: ClusterAdmin) -> None:
-        [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
+    async def work(admin: ClusterAdmin) -> View:
+        wanted = [AlterConfigsResource(resource, tuple(changes))]
+        [outcome] = await admin.incremental_alter_configs(wanted, validate_only=dry_run)
         _require_success(resource, outcome.error, outcome.message)
-        click.echo(f"altered the settings of {_entity(resource)}")
-        await _warn_of_absence(admin, resource)
+        is_registered = await _is_registered(admin, resource)
+        done = f"the settings of {_entity(resource)} can be altered so; this was a dry run"
+        lines: list[str | Note] = [done if dry_run else f"altered the settings of {_entity(resource)}"]
+        # It may be down, or a mistake. Its settings are stored, as in Kafka.
+        if is_registered is False:
+            text = f"broker {resource.name} is not registered now: its settings take effect when it registers"
+            lines.append(Note(text))
+        altered = AlteredSettings(entity_type, entity_name, "checked" if dry_run else "altered", is_registered)
+        return View(altered, lines)
 
-    cluster.ask_settings(work)
+    return cluster.ask_settings(work)
 
 
-async def _warn_of_absence(admin: ClusterAdmin, resource: ConfigResource) -> None:
-    """Warn if a broker is not registered: it may be down, or a mistake. Its settings are stored, as in Kafka."""
+async def _is_registered(admin: ClusterAdmin, resource: ConfigResource) -> bool | None:
+    """Return whether a broker is registered; None for topics and for the default of all brokers."""
     if resource.type is not ConfigResourceType.BROKER or not resource.name:
-        return
+        return None
     brokers = (await admin.read_metadata([])).brokers
-    if int(resource.name) not in [broker.id for broker in brokers]:
-        text = f"broker {resource.name} is not registered now: its settings take effect when it registers"
-        click.echo(text, err=True)
+    return int(resource.name) in [broker.id for broker in brokers]
 
 
 def _entity(resource: ConfigResource) -> str:

@@ -21,6 +21,7 @@ from klamm.cli.running import is_given, parse_addresses, patience_option, run, w
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
 from transport.security.settings import read_security
+from transport.store.cluster_id import ClusterId
 from transport.store.security import OPEN, security_of_environment
 from transport.wire.secured import secured
 
@@ -47,6 +48,9 @@ class Cluster:
     network: Network
     shared_disks: bool | None = None
     """Whether log directories of a broker that look alike are on one disk, None if the profile does not say so."""
+    profile: str | None = None
+    is_changed: bool = False
+    """Whether the command changes it, and therefore prints first which one it is."""
 
     @property
     def where(self) -> str:
@@ -54,11 +58,12 @@ class Cluster:
         return self.bootstrap_server if self.zookeeper is None else self.zookeeper
 
     @classmethod
-    def at(cls, place: Place, timeout: float) -> Cluster:
+    def at(cls, place: Place, timeout: float, *, is_changed: bool = False) -> Cluster:
         """Return the cluster at a place. Raises click.ClickException for a place or a file that cannot be used."""
         bootstrap = DEFAULT_BOOTSTRAP if place.bootstrap_server is None else place.bootstrap_server
         parse_addresses(bootstrap)
-        return cls(bootstrap, place.zookeeper, timeout, network_of(place.command_config), place.shared_disks)
+        network = network_of(place.command_config)
+        return cls(bootstrap, place.zookeeper, timeout, network, place.shared_disks, place.profile, is_changed)
 
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[ClusterAdmin]:
@@ -72,7 +77,22 @@ class Cluster:
             waits=False,
         )
         async with opening as admin:
+            if self.is_changed:
+                await self._announce(admin)
             yield admin
+
+    async def _announce(self, admin: MoveAdmin) -> None:
+        """Print on stderr which cluster the command is about to change."""
+        id_ = await self._id_through(admin)
+        named = "cluster" if id_ is None else f"cluster {id_}"
+        profile = "" if self.profile is None else f" (profile {self.profile})"
+        click.echo(f"{named} at {self.where}{profile}", err=True)
+
+    async def _id_through(self, admin: MoveAdmin) -> str | None:
+        # Where Apache Kafka's own controller is active, only moves work, through znodes: `admin` has nothing to ask.
+        if isinstance(admin, AdminClient) and admin.store is not None:
+            return await ClusterId(admin.store).read()
+        return await admin.cluster_id()
 
     def ask(self, question: Callable[[ClusterAdmin], Awaitable[T]]) -> T:
         """Open an admin client, and return what `question` returns; errors are reported as by `run`."""
@@ -164,9 +184,19 @@ _OPTIONS: Final = (
 )
 
 
-def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+def cluster_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options of `Cluster`; the command receives them as `cluster`."""
+    return _cluster_options(command, is_changed=False)
 
+
+def changed_cluster_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the same options to a command that changes the cluster: it prints first, on stderr, which one that is."""
+    changing = _cluster_options(command, is_changed=True)
+    vars(changing)["changes_cluster"] = True
+    return changing
+
+
+def _cluster_options(command: Callable[..., T], *, is_changed: bool) -> Callable[..., T]:
     @wraps(command)
     def with_cluster(
         *,
@@ -176,11 +206,11 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         profile: Place | None,
         timeout: float,
         **options: object,
-    ) -> None:
+    ) -> T:
         if is_given("bootstrap_server") and zookeeper is not None:
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
         place = settled(profile, Place(bootstrap_server, zookeeper, command_config))
-        command(cluster=Cluster.at(place, timeout), **options)
+        return command(cluster=Cluster.at(place, timeout, is_changed=is_changed), **options)
 
     return with_options(with_cluster, _OPTIONS)
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import click
 from attrs import frozen
+from msgspec import Struct
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.move_admin import MoveAdmin
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.formats import Note, Table, View, known, output_options
 from klamm.cli.names import broker_ids, check_text
-from klamm.cli.output import print_document, print_table
 from klamm.cli.units import size
 from transport.errors import ErrorCode, reason_of
 from transport.kafka.volume import Volume
-from transport.messages import UNKNOWN, LogDir, LogDirReplica
+from transport.messages import LogDir, LogDirReplica
 
 _DIRECTORY_COLUMNS: Final = ("broker", "directory", "logs", "size", "future logs", "total", "free", "error")
 _LOG_COLUMNS: Final = ("broker", "directory", "topic", "partition", "size", "lag", "future")
@@ -28,12 +28,40 @@ def log_dirs() -> None:
     """Describe the log directories of brokers."""
 
 
+class LogRow(Struct):
+    """A log in a directory. A future log is on its way there from another directory of the broker."""
+
+    topic: str
+    partition: int
+    bytes: int | None
+    offset_lag: int | None
+    is_future: bool
+
+
+class Directory(Struct):
+    """A log directory, with the size of its disk where brokers give it; `error` is null for one that works."""
+
+    path: str
+    error: str | None
+    total_bytes: int | None
+    usable_bytes: int | None
+    logs: list[LogRow]
+
+
+class BrokerDirectories(Struct):
+    """The log directories of a broker; `fault` says why one that did not answer has none."""
+
+    broker: int
+    fault: str | None
+    log_dirs: list[Directory]
+
+
 @log_dirs.command()
 @click.option("--broker-list", metavar="1,2", help="Only these brokers; without it, all that are alive.")
 @click.option("--topic-list", metavar="NAMES", help="The logs of these topics, such as orders,clicks, one by one.")
-@output_option
+@output_options(list[BrokerDirectories], watch=True)
 @cluster_options
-def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None, output: str) -> None:
+def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None) -> View:
     """Show the log directories of brokers, or logs of topics.
 
     A future log is on its way to its directory from another one of the same broker. Only Kafka's brokers tell of future
@@ -41,18 +69,16 @@ def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None, 
     """
     ids, topics = _ids(broker_list), _topics(topic_list)
     found = cluster.ask_moves(lambda admin: _read(admin, ids, topics))
-    if output != "table":
-        print_document([_document(broker, told) for broker, told in found.items()], output)
-    elif any(told.log_dirs for told in found.values()):
-        if topics is not None:
-            print_table(_LOG_COLUMNS, list(_log_rows(found)))
-        else:
-            print_table(_DIRECTORY_COLUMNS, list(_directory_rows(found)))
+    parts: list[Table | Note] = []
+    if any(told.log_dirs for told in found.values()):
+        by_log = topics is not None
+        columns, rows = (_LOG_COLUMNS, _log_rows(found)) if by_log else (_DIRECTORY_COLUMNS, _directory_rows(found))
+        parts.append(Table(columns, list(rows)))
     silent = {broker: told.fault for broker, told in found.items() if told.fault}
-    for broker, fault in silent.items():
-        name = f"broker {broker}"
-        click.echo(fault if fault.startswith(name) else f"{name}: {fault}", err=True)
-    sys.exit(1 if silent else 0)
+    parts += [
+        Note(fault if fault.startswith(f"broker {id_}") else f"broker {id_}: {fault}") for id_, fault in silent.items()
+    ]
+    return View([_document(broker, told) for broker, told in found.items()], parts, int(bool(silent)))
 
 
 def _ids(text: str | None) -> tuple[int, ...] | None:
@@ -114,31 +140,20 @@ def _log_rows(found: Mapping[int, BrokerLogDirs]) -> Iterator[tuple[object, ...]
         for one in told.log_dirs:
             for log in _logs(told, one):
                 entry, is_future = log.told, "yes" if log.is_future else "no"
-                yield broker, one.path, *entry.tp, size(entry.size), _known(entry.offset_lag), is_future
+                yield broker, one.path, *entry.tp, size(entry.size), known(entry.offset_lag), is_future
 
 
-def _document(broker: int, told: BrokerLogDirs) -> dict[str, Any]:
+def _document(broker: int, told: BrokerLogDirs) -> BrokerDirectories:
     dirs = [_directory(one, told.volumes.get(one.path, Volume()), _logs(told, one)) for one in told.log_dirs]
-    return {"broker": broker, "fault": told.fault or None, "log_dirs": dirs}
+    return BrokerDirectories(broker, told.fault or None, dirs)
 
 
-def _directory(one: LogDir, volume: Volume, logs: Iterable[_Log]) -> dict[str, Any]:
-    return {
-        "path": one.path,
-        "error": _error(one),
-        "total_bytes": _known(volume.total),
-        "usable_bytes": _known(volume.usable),
-        "logs": [
-            {
-                "topic": log.told.topic,
-                "partition": log.told.partition,
-                "bytes": log.told.size,
-                "offset_lag": _known(log.told.offset_lag),
-                "is_future": log.is_future,
-            }
-            for log in logs
-        ],
-    }
+def _directory(one: LogDir, volume: Volume, logs: Iterable[_Log]) -> Directory:
+    rows = [
+        LogRow(log.told.topic, log.told.partition, known(log.told.size), known(log.told.offset_lag), log.is_future)
+        for log in logs
+    ]
+    return Directory(one.path, _error(one), known(volume.total), known(volume.usable), rows)
 
 
 def _error(one: LogDir) -> str | None:
@@ -148,7 +163,3 @@ def _error(one: LogDir) -> str | None:
 def _fault(one: LogDir) -> str | None:
     """Return the error of a directory in words."""
     return None if one.error is ErrorCode.NONE else reason_of(one.error)
-
-
-def _known(number: int) -> int | None:
-    return None if number == UNKNOWN else number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any, Final
 
 import click
@@ -38,7 +40,36 @@ NOTHING_TO_CHANGE: Final = "nothing_to_change"
 COUNT: Final = Number(1, INT_MAX)
 PARTITION: Final = Number(0, INT_MAX)
 OFFSET: Final = Number(0, LONG_MAX)
-RATE: Final = Number(1, LONG_MAX)
+
+
+class Bytes(click.ParamType[int]):
+    """A number of bytes with or without a unit: 50MB, 64MiB, 1500; with `per_second`, a rate such as 20MB/s."""
+
+    _UNITS: Final = {
+        "": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4, "pb": 1000**5,
+        "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "pib": 1 << 50,
+    }  # fmt: skip
+    _FORM: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+    def __init__(self, *, per_second: bool) -> None:
+        self.name = "rate" if per_second else "size"
+        self._per_second = per_second
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Return the number of bytes, at least 1."""
+        text = str(value).strip().lower()
+        form = self._FORM.fullmatch(text.removesuffix("/s") if self._per_second else text)
+        if form is None or form[2] not in self._UNITS:
+            example = "20MB/s, 500kB/s or 1048576" if self._per_second else "50GB, 64MiB or 1048576"
+            self.fail(f"{value!r} is not a {self.name} such as {example}", param, ctx)
+        number = Decimal(form[1]) * self._UNITS[form[2]]
+        if number != int(number) or not 1 <= number <= LONG_MAX:
+            self.fail(f"{value!r} is not a whole number of bytes from 1 to {LONG_MAX}", param, ctx)
+        return int(number)
+
+
+RATE: Final = Bytes(per_second=True)
+SIZE: Final = Bytes(per_second=False)
 
 
 class TopicName(click.ParamType[str]):

@@ -11,6 +11,8 @@ from typing import IO, Any, Final
 
 import click
 import orjson
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.cells import cell_len
 
 from klamm.cli.streams import is_dumb_terminal
@@ -19,15 +21,42 @@ from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
 _NARROWEST: Final = 8
 _CONTROLS: Final = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0))}
-_PARTITION_FIELDS: Final = (
-    *("topic", "partition", "replicas", "adding_replicas", "removing_replicas"),
-    *("leader", "isr", "leader_epoch", "controller_epoch"),
-)
+
+
+class PartitionRow(Struct):
+    """A partition in the form that every document has. The leader is null if there is none, or during a deletion."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    leader_epoch: int | None
+    controller_epoch: int | None
+    partition_state: str
+
+    @classmethod
+    def of(cls, state: PartitionState) -> PartitionRow:
+        """Return the row of a partition."""
+        return PartitionRow(
+            state.topic,
+            state.partition,
+            state.replicas,
+            state.adding_replicas,
+            state.removing_replicas,
+            state.leader if state.leader >= 0 else None,
+            state.isr,
+            None if state.leader_epoch == NO_EPOCH else state.leader_epoch,
+            None if state.controller_epoch == NO_EPOCH else state.controller_epoch,
+            _phase(state),
+        )
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
     """Return a partition in the JSON form that every command prints."""
-    return {name: getattr(state, name) for name in _PARTITION_FIELDS} | {"partition_state": _phase(state)}
+    return asdict(PartitionRow.of(state))
 
 
 def _phase(state: PartitionState) -> str:
@@ -63,6 +92,7 @@ def print_table(
     narrow: bool = False,
     numbers: Collection[str] = (),
     room: int | None = None,
+    headers: bool = True,
     file: IO[str] | None = None,
 ) -> None:
     """Print a plain table; cells are folded and never cut.
@@ -77,6 +107,7 @@ def print_table(
         numbers: The heads of more columns to align to the right.
         room: The greatest width; by default that of the terminal. On a pipe the width is unlimited, so that programs
             read whole names.
+        headers: Whether to print the heads.
         file: Where to print; by default stdout.
     """
     values = [list(row) for row in rows]
@@ -89,9 +120,12 @@ def print_table(
     widths = _fitting(natural, words, (_room() if room is None else room) - gaps)
     counts = [_are_counts(column) for column in zip(*values, strict=True)] or [False] * len(columns)
     to_right = [is_count or name in numbers for name, is_count in zip(columns, counts, strict=True)]
-    head = [bold(line) for line in _folded(columns, widths, to_right, gap)]
     lines = [line for row in cells for line in _folded(row, widths, to_right, gap)]
-    click.echo("\n".join([*head, "─" * (sum(widths) + gaps), *lines]), file=file)
+    if headers:
+        head = [bold(line) for line in _folded(columns, widths, to_right, gap)]
+        lines = [*head, "─" * (sum(widths) + gaps), *lines]
+    if lines:
+        click.echo("\n".join(lines), file=file)
 
 
 def bold(text: str, colour: str | None = None) -> str:

@@ -41,6 +41,8 @@ class Place:
     command_config: str | None = None
     shared_disks: bool | None = None
     """Whether log directories of a broker that look alike are on one disk."""
+    profile: str | None = None
+    """The profile that names it, if any."""
 
     @property
     def is_named(self) -> bool:
@@ -97,7 +99,7 @@ def _place(file: Path, name: str, values: object) -> Place:
             raise click.ClickException(f"{where}: bootstrap-server: {error.message}") from None
     # A path is relative to the file, not to where the command happens to be typed.
     security = None if config is None else str(file.parent / Path(config).expanduser())
-    return Place(bootstrap, zookeeper, security, values.get(_SHARED_DISKS))
+    return Place(bootstrap, zookeeper, security, values.get(_SHARED_DISKS), name)
 
 
 # --- the option -------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from ipaddress import ip_address
@@ -13,6 +14,8 @@ from typing import Any
 
 import click
 import trio
+from msgspec import Struct
+from msgspec.structs import astuple
 
 import klamm
 from broker.config import BrokerConfig
@@ -27,10 +30,10 @@ from controller.node.controller_election import refuse_foreign
 from controller.node.kafka_listeners import kafka_listeners
 from controller.node.kafka_node import CannotListen
 from klamm.cli import handover
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.controller_check import check_controller
+from klamm.cli.formats import Table, View, output_options
 from klamm.cli.names import Integer
-from klamm.cli.output import print_document, print_table
 from klamm.cli.running import configure_logs, log_level_option, run, until_stopped
 from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
@@ -244,26 +247,28 @@ async def _leave(started: Sequence[BrokerHandle]) -> None:
             click.echo(f"{name}, but no other member of the ISR can lead {led}", err=True)
 
 
+class BrokerRow(Struct):
+    """A live broker, with its numbers of leaders and replicas."""
+
+    id: int
+    address: str
+    rack: str | None
+    leaders: int
+    replicas: int
+
+
 @broker.command(name="list")
-@output_option
+@output_options(list[BrokerRow], watch=True)
 @cluster_options
-def list_brokers(cluster: Cluster, output: str) -> None:
+def list_brokers(cluster: Cluster) -> View:
     """List the live brokers, with their numbers of leaders and replicas."""
     metadata = cluster.ask(lambda admin: admin.read_metadata())
+    leaders = Counter(state.leader for state in metadata.partitions)
+    replicas = Counter(broker_id for state in metadata.partitions for broker_id in state.replicas)
     rows = [
-        {
-            "id": b.id,
-            "address": address_text(b.host, b.port),
-            "rack": b.rack,
-            "leaders": sum(state.leader == b.id for state in metadata.partitions),
-            "replicas": sum(b.id in state.replicas for state in metadata.partitions),
-        }
-        for b in metadata.brokers
+        BrokerRow(b.id, address_text(b.host, b.port), b.rack, leaders[b.id], replicas[b.id]) for b in metadata.brokers
     ]
-    if output != "table":
-        print_document(rows, output)
-    else:
-        print_table(["id", "address", "rack", "leaders", "replicas"], [tuple(row.values()) for row in rows])
+    return View(rows, [Table(("id", "address", "rack", "leaders", "replicas"), list(map(astuple, rows)))])
 
 
 # --- klamm zookeeper --------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
-from functools import wraps
-from typing import Final
+from fnmatch import fnmatchcase
+from functools import cache, wraps
+from typing import Final, TypeVar
 
 import click
 
@@ -19,6 +20,8 @@ from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode, reason_of
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState
 from transport.metadata import INTERNAL_TOPICS, LEADER_DURING_DELETE
+
+T = TypeVar("T")
 
 
 class Lack(Enum):
@@ -49,16 +52,16 @@ def none_lacks(lack: Lack) -> str:
     return _NONE_LACKS[lack]
 
 
-def lack_options(command: Callable[..., None]) -> Callable[..., None]:
+def lack_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add a flag for each kind of lack; the command receives the one given as `lack`, or None."""
 
     @wraps(command)
-    def with_lack(**options: object) -> None:
+    def with_lack(**options: object) -> T:
         given = [lack for lack in Lack if options.pop(lack.name.lower())]
         if len(given) > 1:
             names = " and ".join(f"--{lack.value}" for lack in given)
             raise click.UsageError(f"{names} are different lists: ask for one at a time")
-        command(lack=given[0] if given else None, **options)
+        return command(lack=given[0] if given else None, **options)
 
     flags = [click.option(f"--{lack.value}", lack.name.lower(), is_flag=True, help=_HELP[lack]) for lack in Lack]
     return with_options(with_lack, flags)
@@ -68,6 +71,30 @@ exclude_internal_option: Final = click.option(
     "--exclude-internal", is_flag=True, help="Leave out the topics of Kafka's own, such as __consumer_offsets."
 )
 """The option that leaves out the topics of Kafka's own."""
+
+
+def has_patterns(names: Iterable[str]) -> bool:
+    """Return whether some of the names are patterns; no name of a topic has these characters."""
+    return any(sign in name for name in names for sign in "*?[")
+
+
+def matching(names: Collection[str], states: Iterable[PartitionState]) -> list[PartitionState]:
+    """Return the partitions of topics that a name or pattern matches; those of all topics without names."""
+    plain = set(names)
+    patterns = [name for name in names if has_patterns([name])]
+
+    @cache
+    def is_meant(topic: str) -> bool:
+        return not names or topic in plain or any(fnmatchcase(topic, pattern) for pattern in patterns)
+
+    return [state for state in states if is_meant(state.topic)]
+
+
+def require_topics(names: Iterable[str], states: Iterable[PartitionState]) -> None:
+    """Raise click.ClickException if there is no topic of a name; a pattern may match none."""
+    unknown = sorted({name for name in names if not has_patterns([name])} - {state.topic for state in states})
+    if unknown:
+        raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
 
 
 def without_internal(states: Iterable[PartitionState]) -> list[PartitionState]:

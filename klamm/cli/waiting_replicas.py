@@ -8,16 +8,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import click
+from msgspec import Struct
 
 from transport.messages import MetadataResponse
 from transport.metadata import TopicPartition
 
 
-def tell_waiting(found: MetadataResponse) -> None:
-    """Say on stderr which replicas wait for a deletion, and which have failed."""
-    for line in (*waiting_lines(found), *failed_lines(found)):
-        click.echo(line, err=True)
+class FailedRow(Struct):
+    """A replica that failed to carry out an order, with the reason."""
+
+    broker_id: int
+    order: str
+    reason: str
+    failures: int
+
+
+def notes_of(found: MetadataResponse) -> Iterator[str]:
+    """Yield a line for each replica that waits for a deletion or has failed."""
+    yield from waiting_lines(found)
+    yield from failed_lines(found)
 
 
 def failed_lines(found: MetadataResponse) -> Iterator[str]:
@@ -29,10 +38,9 @@ def failed_lines(found: MetadataResponse) -> Iterator[str]:
             yield f"{one.tp}: broker {one.broker_id} failed to {one.order} {times}: {one.reason}"
 
 
-def failed_replicas(found: MetadataResponse, tp: TopicPartition) -> list[dict[str, object]]:
-    """Return the failed replicas of a partition in JSON form."""
-    names = ("broker_id", "order", "reason", "failures")
-    return [{name: getattr(one, name) for name in names} for one in found.failed if one.tp == tp]
+def failed_rows(found: MetadataResponse, tp: TopicPartition) -> list[FailedRow]:
+    """Return the failed replicas of a partition."""
+    return [FailedRow(one.broker_id, one.order, one.reason, one.failures) for one in found.failed if one.tp == tp]
 
 
 def waiting_lines(found: MetadataResponse) -> Iterator[str]:

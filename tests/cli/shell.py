@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import subprocess
 from contextlib import ExitStack
 from functools import cache, partial
@@ -21,15 +22,22 @@ from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import Create, MetadataStore
 
+_CLUSTER: Final = re.compile(r"\Acluster (\S+ )?at \S+( \(profile .*\))?\n")
+
 LONGEST_SECONDS: Final = 240
 """After that a command is killed, so that one that waits for ever fails its test."""
 
 
-async def run_klamm(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run the command, in a fork of a process that has imported it before."""
+async def run_klamm(*arguments: str, stdin: bytes = b"", whole: bool = False) -> subprocess.CompletedProcess[bytes]:
+    """Run the command, in a fork of a process that has imported it before.
+
+    Commands that change something print first which cluster that is: their stderr is without that line unless it is to
+    be the `whole`. The walk over all commands tests the line.
+    """
     run = partial(forks().run, arguments, cwd=Path.cwd(), text=stdin, environment=dict(os.environ))
     done = await trio.to_thread.run_sync(run)
-    out, err = (text.encode(errors="surrogateescape") for text in (done.stdout, done.stderr))
+    stderr = done.stderr if whole else _CLUSTER.sub("", done.stderr)
+    out, err = (text.encode(errors="surrogateescape") for text in (done.stdout, stderr))
     return subprocess.CompletedProcess(arguments, done.code, out, err)
 
 

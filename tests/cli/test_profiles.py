@@ -142,7 +142,7 @@ def test_paths_are_relative_to_the_file(file: Path, monkeypatch: pytest.MonkeyPa
         "there": "/etc/a.properties",
         "home": str(home / "a.properties"),
     }
-    assert read_profile("here") == Place("k:1", None, found["here"])
+    assert read_profile("here") == Place("k:1", None, found["here"], profile="here")
     for base in ("", "relative"):
         monkeypatch.setenv("XDG_CONFIG_HOME", base)
         assert profiles_file() == home / ".config" / "klamm" / "profiles.toml"
@@ -153,8 +153,9 @@ def test_the_documents_profiles_are_read(file: Path) -> None:
     text, _, _ = section.partition("```toml\n")[2].partition("```")
     file.write_text(text)
     secrets = str(file.parent / "production.properties")
-    assert read_profile("production") == Place("kafka1:9092,kafka2:9092", None, secrets, shared_disks=False)
-    assert read_profile("lab") == Place(None, "127.0.0.1:2181/klamm", None)
+    found = Place("kafka1:9092,kafka2:9092", None, secrets, shared_disks=False, profile="production")
+    assert read_profile("production") == found
+    assert read_profile("lab") == Place(None, "127.0.0.1:2181/klamm", None, profile="lab")
 
 
 @pytest.mark.parametrize(

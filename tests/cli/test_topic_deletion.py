@@ -7,7 +7,8 @@ import trio
 from msgspec.structs import replace
 
 from klamm.cli.output import partition_json
-from klamm.cli.topics import list_topics, print_topics, until_gone, waits_for
+from klamm.cli.topic_deletion import until_gone, waits_for
+from klamm.cli.topics import TopicRow, topic_rows, topics_table
 from transport.messages import BrokerEndpoint, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 
@@ -46,16 +47,11 @@ async def test_a_broker_that_comes_back_has_not_failed(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == "orders waits for broker 3 to come back and delete its replicas\n"
 
 
-def test_a_topic_that_is_being_deleted_shows_as_that(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_that_is_being_deleted_shows_as_that() -> None:
     assert partition_json(deleting("orders"))["partition_state"] == "NonExistentPartition"
-    rows = list_topics([deleting("orders"), replace(deleting("more"), leader=1), deleting("orders")])
+    rows = topic_rows([deleting("orders"), replace(deleting("more"), leader=1), deleting("orders")])
     assert rows == [
-        {"topic": "more", "partitions": 1, "replicas": 3, "marked_for_deletion": False},
-        {"topic": "orders", "partitions": 2, "replicas": 3, "marked_for_deletion": True},
+        TopicRow("more", 1, 3, marked_for_deletion=False),
+        TopicRow("orders", 2, 3, marked_for_deletion=True),
     ]
-    print_topics(rows)
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[2:] == [
-        "more                                   1         3",
-        "orders - marked for deletion           2         3",
-    ]
+    assert topics_table(rows).rows == [("more", 1, 3), ("orders - marked for deletion", 2, 3)]

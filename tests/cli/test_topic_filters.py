@@ -123,7 +123,7 @@ async def test_a_topic_may_be_there_or_not(klamm: Shell) -> None:
     assert await described(klamm, "orders", "nowhere", "--if-exists") == ["orders"]
     await klamm("topic", "describe", "orders", "nowhere", fails=True)
     deleted = await klamm("topic", "delete", "orders", "nowhere", "--if-exists")
-    assert deleted == "there is no topic nowhere\ndeleted topic orders\n"
+    assert deleted == "deleted topic orders\nthere is no topic nowhere\n"
     await klamm("topic", "delete", "orders", fails=True)
 
 

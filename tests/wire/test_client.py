@@ -89,7 +89,7 @@ async def test_the_first_request_negotiates_versions_whatever_else_is_offered(ne
                 await connection.call(_produce(1))
             with pytest.raises(UnsupportedApi, match="Fetch"):
                 await connection.call(FetchRequest(-1, 0, ()))
-    assert seen == [(METADATA, 4)]  # the highest that both speak
+    assert seen == [(METADATA, 5)]  # the highest that both speak
 
 
 async def test_a_peer_that_does_not_negotiate_in_time_is_a_broken_connection(

@@ -100,7 +100,7 @@ def _produce_body(partition: int, seconds: int = 0) -> bytes:
 
 async def test_versions_are_offered_for_what_has_a_handler_and_for_themselves(serve_in_memory: Serve) -> None:
     response = await _ask(serve_in_memory(HANDLERS), VERSIONS, encode(ApiVersionsRequest()))
-    highest = {PRODUCE: 0, FETCH: 1, METADATA: 4, STOP_REPLICA: 1, VERSIONS: 0}
+    highest = {PRODUCE: 0, FETCH: 1, METADATA: 5, STOP_REPLICA: 1, VERSIONS: 0}
     expected = tuple(ApiVersion(key, 0, version) for key, version in highest.items())
     assert decode(ApiVersionsResponse, response.body) == ApiVersionsResponse(expected)
 
@@ -124,8 +124,8 @@ async def test_requests_are_answered_in_order_one_at_a_time(serve_in_memory: Ser
     [
         (9999, 0, "There is no api with key 9999 here."),
         (CREATE_TOPICS, 0, "There is no api with key 19 here."),
-        (METADATA, 5, "Metadata is supported in versions 0 to 4, not 5."),
-        (METADATA, -1, "Metadata is supported in versions 0 to 4, not -1."),
+        (METADATA, 6, "Metadata is supported in versions 0 to 5, not 6."),
+        (METADATA, -1, "Metadata is supported in versions 0 to 5, not -1."),
     ],
 )
 async def test_an_unknown_api_or_version_is_answered_with_a_sentence(

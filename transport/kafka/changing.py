@@ -174,9 +174,11 @@ def _logs_moved(answer: kafka.AlterReplicaLogDirsResponse) -> Partitions:
 # --- settings ---------------------------------------------------------------------------------------------------
 
 
-def alter_configs(resources: Iterable[AlterConfigsResource]) -> Call[tuple[ResourceError, ...]]:
-    """Change settings; those of one resource all or not at all."""
-    asked = kafka.IncrementalAlterConfigsRequest(tuple(map(_changes, resources)))
+def alter_configs(
+    resources: Iterable[AlterConfigsResource], *, validate_only: bool = False
+) -> Call[tuple[ResourceError, ...]]:
+    """Change settings, those of one resource all or not at all, or only check the changes."""
+    asked = kafka.IncrementalAlterConfigsRequest(tuple(map(_changes, resources)), validate_only)
     return Call.of(asked, kafka.IncrementalAlterConfigsResponse, _altered)
 
 

@@ -46,6 +46,7 @@ class MetadataResponse(Message, frozen=True):
     `are_kafkas`, since version 2, says that the brokers are Apache Kafka's, and speak its protocol.
     `waiting`, since version 3, lists the replicas that are offline because they wait for a deletion.
     `failed`, since version 4, lists the replicas whose brokers failed to carry out an order.
+    `cluster_id`, since version 5, is empty if there is none, in answers of brokers, and in those about any topic.
     """
 
     controller: BrokerEndpoint | None
@@ -56,6 +57,7 @@ class MetadataResponse(Message, frozen=True):
     are_kafkas: bool = False
     waiting: tuple[WaitingReplica, ...] = ()
     failed: tuple[FailedReplica, ...] = ()
+    cluster_id: str = ""
 
 
 class MetadataRequest(Request[MetadataResponse], frozen=True):

@@ -103,7 +103,7 @@ class Api:
 APIS: Final[tuple[Api, ...]] = (
     Api(0, "Produce", ProduceRequest, ProduceResponse),
     Api(1, "Fetch", FetchRequest, FetchResponse, max_version=1),
-    Api(3, "Metadata", MetadataRequest, MetadataResponse, max_version=4),
+    Api(3, "Metadata", MetadataRequest, MetadataResponse, max_version=5),
     Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse, max_version=1),
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse, max_version=1),
     Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse, max_version=2),
@@ -115,7 +115,13 @@ APIS: Final[tuple[Api, ...]] = (
     Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=1),
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, max_version=1),
     Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=1),
-    Api(44, "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    Api(
+        44,
+        "IncrementalAlterConfigs",
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+        max_version=1,
+    ),
     Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
     Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),

@@ -34,6 +34,11 @@ class Request(Message, Generic[R_co], frozen=True):
     max_listed: ClassVar[int | None] = None
     """The most entries in each of its lists; None means no limit. A client with more entries sends `parts`."""
 
+    @property
+    def least_version(self) -> int:
+        """The lowest version of its api at which a server understands it; one of a lower version would misread it."""
+        return 0
+
     def parts(self) -> list[Self]:
         """Split the request into requests within `max_listed`."""
         lists, limit = self.lists(), self.max_listed

@@ -93,8 +93,14 @@ class IncrementalAlterConfigsResponse(Message, frozen=True):
 
 
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse], frozen=True):
-    """Change settings (KIP-339)."""
+    """Change settings (KIP-339), or only check whether they could be changed, since version 1."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     resources: tuple[AlterConfigsResource, ...]
+    validate_only: bool = False
+
+    @property
+    def least_version(self) -> int:
+        """The version since which a controller does not change what is only to be checked."""
+        return int(self.validate_only)

@@ -82,6 +82,8 @@ class Connection:
         version = self._versions.get(api.request)
         if version is None:
             raise UnsupportedApi(f"{self._peer} does not offer {api.name} in versions {_version_range(api)}")
+        if version < request.least_version:
+            raise UnsupportedApi(f"{self._peer} offers {api.name} up to version {version}, which cannot do this")
         body = encode(request)
 
         def pack(number: int) -> bytes:
