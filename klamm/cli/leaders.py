@@ -7,23 +7,33 @@ move.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeVar
 
 import click
 from attrs import field, frozen
+from msgspec import Struct
 
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, changed_cluster_options
+from klamm.cli.formats import (
+    Format,
+    Note,
+    Table,
+    View,
+    confirm,
+    dry_run_option,
+    output_options,
+    yes_option,
+)
 from klamm.cli.names import PARTITION, TOPIC, broker_ids, is_broker_id
-from klamm.cli.output import print_document, print_table
 from klamm.cli.reassignment.files import LIMIT, FileFault, load_object
 from klamm.cli.running import with_options
 from transport.errors import ErrorCode, reason_of
 from transport.input_files import UnreadableFile, read_text
-from transport.messages import ElectionType, PartitionError
-from transport.metadata import TopicPartition
+from transport.messages import ElectionType, MetadataResponse, PartitionError, PartitionState
+from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.settings import INT_MAX
 from transport.store import formats
 
@@ -31,6 +41,8 @@ _NO_NEED: Final = "no partition needs an election"
 _MOST_NAMED: Final = 3
 _MOST_REASONS: Final = 5
 """The reasons for an error that have rows of their own."""
+
+T = TypeVar("T")
 
 
 @click.group()
@@ -110,7 +122,7 @@ _NAMING: Final = (
 )
 
 
-def _naming_options(command: Callable[..., None]) -> Callable[..., None]:
+def _naming_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options that select partitions; the command receives them as `wanted`."""
 
     @wraps(command)
@@ -122,7 +134,7 @@ def _naming_options(command: Callable[..., None]) -> Callable[..., None]:
         file: Path | None,
         every: bool,
         **options: object,
-    ) -> None:
+    ) -> T:
         if (topic is None) is not (partition is None):
             raise click.UsageError("--topic and --partition go together: give both")
         if [topic is not None, file is not None, every].count(True) != 1:
@@ -136,13 +148,27 @@ def _naming_options(command: Callable[..., None]) -> Callable[..., None]:
             wanted = _one(TopicPartition(topic, partition), replicas)
         else:
             wanted = Wanted(None)
-        command(wanted=wanted, **options)
+        return command(wanted=wanted, **options)
 
     return with_options(with_wanted, _NAMING)
 
 
 def _one(tp: TopicPartition, replicas: str | None) -> Wanted:
     return Wanted((tp,)) if replicas is None else Wanted((), {tp: parse_order(replicas)})
+
+
+Outcome = Literal["elected", "not_needed", "failed", "needed"]
+_OUTCOMES: Final[dict[ErrorCode, Outcome]] = {ErrorCode.NONE: "elected", ErrorCode.ELECTION_NOT_NEEDED: "not_needed"}
+
+
+class Election(Struct):
+    """The outcome for a partition: `error` is the name of the code if it failed; `needed` is that of a dry run."""
+
+    topic: str
+    partition: int
+    outcome: Outcome
+    error: str | None
+    message: str | None
 
 
 @leader.command()
@@ -153,9 +179,11 @@ def _one(tp: TopicPartition, replicas: str | None) -> Wanted:
     help="preferred: the first replica. unclean: any live one if no member of the ISR is alive; loses records.",
 )
 @_naming_options
-@output_option
-@cluster_options
-def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> None:
+@dry_run_option
+@yes_option
+@output_options(list[Election], knows_format=True)
+@changed_cluster_options
+def elect(cluster: Cluster, election_type: str, wanted: Wanted, *, dry_run: bool, yes: bool, output: Format) -> View:
     """Elect leaders of one partition, of those in a file, or of all.
 
     If replicas are given, in a file or as an option, the partition's replicas take that order and the first of them
@@ -165,47 +193,66 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> 
     kind = ElectionType[election_type.upper()]
     if wanted.orders and kind is not ElectionType.PREFERRED:
         raise click.UsageError("--replicas and orders in a file need --election-type preferred")
+    if dry_run:
+        return _expected(kind, wanted, cluster.ask(lambda admin: admin.read_metadata()))
+    if kind is ElectionType.UNCLEAN:
+        confirm("An unclean election loses the records that the new leader lacks. Go on?", yes=yes, is_new=False)
 
     results = cluster.ask(lambda admin: admin.elect_leaders(kind, wanted.plain, orders=wanted.orders))
-    if wanted.plain is None and output == "table":
-        _print_summary(results)
-    else:
-        _print(results, output)
-    failed = [item for item in results if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
-    if failed:
-        raise click.ClickException(f"{len(failed)} of {len(results)} elections failed: {_reason(failed[0])}")
-
-
-def _print(results: tuple[PartitionError, ...], output: str) -> None:
+    in_order = sorted(results, key=lambda item: item.tp)
     rows = [
-        {"topic": item.topic, "partition": item.partition, "error": item.error.name, "message": item.message}
-        for item in sorted(results, key=lambda item: item.tp)
+        Election(item.topic, item.partition, _OUTCOMES.get(item.error, "failed"), _code(item), item.message or None)
+        for item in in_order
     ]
-    if output != "table":
-        print_document(rows, output)
-    elif rows:
-        named = [
-            (item.topic, item.partition, _outcome(item.error), item.message or _words(item.error))
-            for item in sorted(results, key=lambda item: item.tp)
-        ]
-        print_table(["topic", "partition", "outcome", "message"], named)
-    else:
-        click.echo(_NO_NEED)
+    is_summed_up = wanted.plain is None and not output.is_document
+    parts = _summary(in_order) if is_summed_up else _each(in_order)
+    failed = [item for item in in_order if item.error not in _OUTCOMES]
+    if failed:
+        parts.append(Note(f"Error: {len(failed)} of {len(results)} elections failed: {_reason(failed[0])}"))
+    return View(rows, parts, int(bool(failed)))
 
 
-def _print_summary(results: Iterable[PartitionError]) -> None:
-    """Print a row for each reason, with some of its partitions: a dead broker may be the reason for thousands."""
+def _code(item: PartitionError) -> str | None:
+    return None if item.error in _OUTCOMES else item.error.name
+
+
+def _expected(kind: ElectionType, wanted: Wanted, found: MetadataResponse) -> View:
+    """Return which partitions need an election, as far as the metadata tells: the controller may still refuse one."""
+    named = None if wanted.plain is None else {*wanted.plain, *wanted.orders}
+    states = [state for state in found.partitions if named is None or state.tp in named]
+    need = [state for state in states if _needs(kind, wanted.orders.get(state.tp), state)]
+    rows = [Election(state.topic, state.partition, "needed", None, None) for state in need]
+    texts = [f"{state.tp}: needs an election, replicas {list(state.replicas)}, ISR {list(state.isr)}" for state in need]
+    return View(rows, [*(texts or [_NO_NEED]), "Nothing was changed: this was a dry run."])
+
+
+def _needs(kind: ElectionType, order: tuple[int, ...] | None, state: PartitionState) -> bool:
+    if state.leader == LEADER_DURING_DELETE:
+        return False
+    if kind is ElectionType.UNCLEAN:
+        return state.leader < 0
+    return state.leader != (order or state.replicas)[0] or (order is not None and order != state.replicas)
+
+
+def _each(results: Sequence[PartitionError]) -> list[Table | Note | str]:
+    if not results:
+        return [_NO_NEED]
+    named = [(item.topic, item.partition, _outcome(item.error), item.message or _words(item.error)) for item in results]
+    return [Table(("topic", "partition", "outcome", "message"), named)]
+
+
+def _summary(results: Sequence[PartitionError]) -> list[Table | Note | str]:
+    """Return a row for each reason, with some of its partitions: a dead broker may be the reason for thousands."""
     by_error: defaultdict[ErrorCode, list[PartitionError]] = defaultdict(list)
-    for item in sorted(results, key=lambda item: item.tp):
+    for item in results:
         by_error[item.error].append(item)
-    rows = [row for error, items in sorted(by_error.items()) for row in _summary(error, items)]
-    if rows:
-        print_table(["partitions", "outcome", "reason", "such as"], rows, numbers=("partitions",))
-    else:
-        click.echo(_NO_NEED)
+    rows = [row for error, items in sorted(by_error.items()) for row in _rows(error, items)]
+    if not rows:
+        return [_NO_NEED]
+    return [Table(("partitions", "outcome", "reason", "such as"), rows, numbers=("partitions",))]
 
 
-def _summary(error: ErrorCode, items: Iterable[PartitionError]) -> Iterator[tuple[object, ...]]:
+def _rows(error: ErrorCode, items: Iterable[PartitionError]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of an error: one for each text, or a single one if there are many."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for item in items:
@@ -235,4 +282,4 @@ def _words(error: ErrorCode) -> str:
 
 
 def _outcome(error: ErrorCode) -> str:
-    return {ErrorCode.NONE: "elected", ErrorCode.ELECTION_NOT_NEEDED: "not needed"}.get(error, "failed")
+    return _OUTCOMES.get(error, "failed").replace("_", " ")
