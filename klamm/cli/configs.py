@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, changed_cluster_options, cluster_options
+from klamm.cli.decorators import with_options
 from klamm.cli.formats import Note, Table, View, dry_run_option, output_options
 from klamm.cli.names import check_text
-from klamm.cli.running import with_options
 from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
 from transport.errors import ErrorCode, reason_of
 from transport.messages import (

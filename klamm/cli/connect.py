@@ -16,8 +16,9 @@ from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.opening import open_admin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
+from klamm.cli.decorators import with_options
 from klamm.cli.profiles import Place, profile_option, settled
-from klamm.cli.running import is_given, parse_addresses, patience_option, run, with_options
+from klamm.cli.running import is_given, parse_addresses, patience_option, run
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
 from transport.security.settings import read_security

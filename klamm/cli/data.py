@@ -15,9 +15,10 @@ from controller.admin.active_controller import ATTEMPT_SECONDS, ClusterUnreachab
 from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
 from klamm.cli.connect import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, command_config_option, network_of
+from klamm.cli.decorators import with_options
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.profiles import Place, profile_option, settled
-from klamm.cli.running import parse_addresses, patience_option, run, with_options
+from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
 from transport.addresses import Address
 from transport.errors import ApiError

@@ -19,8 +19,8 @@ import msgspec
 from attrs import frozen
 from click.shell_completion import CompletionItem
 
+from klamm.cli.decorators import with_options
 from klamm.cli.output import print_table
-from klamm.cli.running import with_options
 from transport.messages import UNKNOWN
 
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from attrs import field, frozen
 from msgspec import Struct
 
 from klamm.cli.connect import Cluster, changed_cluster_options
+from klamm.cli.decorators import with_options
 from klamm.cli.formats import (
     Format,
     Note,
@@ -29,7 +30,6 @@ from klamm.cli.formats import (
 )
 from klamm.cli.names import PARTITION, TOPIC, broker_ids, is_broker_id
 from klamm.cli.reassignment.files import LIMIT, FileFault, load_object
-from klamm.cli.running import with_options
 from transport.errors import ErrorCode, reason_of
 from transport.input_files import UnreadableFile, read_text
 from transport.messages import ElectionType, MetadataResponse, PartitionError, PartitionState

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 import trio
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict
 
 T = TypeVar("T")
-AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     ApiError,
@@ -135,11 +133,6 @@ async def stoppable(work: Callable[[], Awaitable[None]]) -> bool:
 async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
     await anext(signals)
     scope.cancel()
-
-
-def with_options(command: AnyCommand, options: Sequence[Callable[[AnyCommand], AnyCommand]]) -> AnyCommand:
-    """Return a command with options, in the order of its help."""
-    return reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def is_given(option: str, context: click.Context | None = None) -> bool:

@@ -15,7 +15,7 @@ import click
 
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster
-from klamm.cli.running import with_options
+from klamm.cli.decorators import with_options
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode, reason_of
 from transport.messages import ConfigResource, ConfigResourceType, MetadataResponse, PartitionState

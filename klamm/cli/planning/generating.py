@@ -10,8 +10,8 @@ from attrs import evolve
 from rich.console import Console
 from rich.progress import Progress
 
+from klamm.cli.decorators import with_options
 from klamm.cli.progress import is_animated
-from klamm.cli.running import with_options
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.shapes import SHAPES, ClusterShape, shape_named
 

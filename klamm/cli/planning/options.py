@@ -8,8 +8,9 @@ from typing import Final, TypedDict
 import click
 
 from klamm.cli.connect import Cluster, live_options
+from klamm.cli.decorators import with_options
 from klamm.cli.names import broker_ids
-from klamm.cli.running import patience_option, with_options
+from klamm.cli.running import patience_option
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope

@@ -13,8 +13,8 @@ from attrs import evolve, frozen
 
 from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Limits
+from klamm.cli.decorators import with_options
 from klamm.cli.names import COUNT, RATE
-from klamm.cli.running import with_options
 from transport.pages import shown
 
 _DEFAULTS: Final = Limits()
