@@ -104,7 +104,7 @@ def until_there(dump: Sequence[str], file: Path) -> None:
 def compare(bootstrap: str, folder: Path) -> bool:
     """Print what each round took, and return whether reading is as cheap as it should be."""
     file = folder / "dump.json"
-    dump = ("state", "dump", "--bootstrap-server", bootstrap, "-o", str(file))
+    dump = ("state", "dump", "--bootstrap-server", bootstrap, "--out", str(file))
     until_there(dump, file)
     ratios: list[tuple[float, float]] = []
     for _ in range(ROUNDS):
@@ -116,7 +116,7 @@ def compare(bootstrap: str, folder: Path) -> bool:
     parts = f"{elapsed:.2f} of the time of both tools, {processor:.2f} of their processor time"
     say(f"reading {PARTITIONS:,} partitions takes {parts}")
     plan = str(folder / "plan.json")
-    cost = klamm("plan", "remove-brokers", "--brokers", "3", "--force", "--bootstrap-server", bootstrap, "-o", plan)
+    cost = klamm("plan", "remove-brokers", "--brokers", "3", "--force", "--bootstrap-server", bootstrap, "--out", plan)
     moved = len(json.loads((folder / "plan.json").read_bytes())["partitions"])
     say(f"klamm plan remove-brokers, read and planned, {moved:,} partitions: {cost}")
     return bool(elapsed <= MOST)

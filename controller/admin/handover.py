@@ -43,6 +43,24 @@ class Release:
 
 
 @frozen
+class ReleaseCheck:
+    """What a release would begin with: Kafka's controller if one has taken office by an earlier release, or ours."""
+
+    kafka_controller: int | None
+    our_id: int | None
+    named: dict[str, tuple[int, ...]]
+    """The partitions with a replica on one of our controllers, by topic."""
+
+
+@frozen
+class TakeOverCheck:
+    """Where an order to take over would go: our controllers that run, and that of Kafka's, if one is in office."""
+
+    candidates: tuple[int, ...]
+    kafka_controller: int | None
+
+
+@frozen
 class TakeOver:
     """The end of an order: our controller in office, its epoch, and whether it was in office before.
 
@@ -100,17 +118,34 @@ async def _announce_release(store: MetadataStore, now_ms: int) -> int | None:
     """Write `/klamm/released`, withdraw an order, and return the id of our controller in `/controller`, if any."""
     while True:
         znodes = await read_office(store)
-        if znodes.holder is not None and not _is_ours(znodes):
-            if znodes.is_released and znodes.holder.writer is Writer.KAFKA:
-                return None
-            raise HandoverRefused(f"{_foreign(znodes)}: there is nothing to release")
-        if not znodes.epoch:
-            raise HandoverRefused("no controller has ever been in office here: there is nothing to release")
+        if _is_kafkas_by_release(znodes):
+            return None
         ops: list[Op] = [] if znodes.order is None else [Delete(paths.TAKE_OVER, znodes.order)]
         if not znodes.is_released:
             ops.append(Create(paths.RELEASED, encode_mark(now_ms)))
         if await _did(store, ops) is not None:
             return None if znodes.holder is None else znodes.holder.controller_id
+
+
+def _is_kafkas_by_release(znodes: OfficeZnodes) -> bool:
+    """Return whether a release has ended with a controller of Kafka's. Raises HandoverRefused if it cannot begin."""
+    if znodes.holder is not None and not _is_ours(znodes):
+        if znodes.is_released and znodes.holder.writer is Writer.KAFKA:
+            return True
+        raise HandoverRefused(f"{_foreign(znodes)}: there is nothing to release")
+    if not znodes.epoch:
+        raise HandoverRefused("no controller has ever been in office here: there is nothing to release")
+    return False
+
+
+async def check_release(store: MetadataStore) -> ReleaseCheck:
+    """Return what a release would begin with; nothing is written. Raises HandoverRefused."""
+    znodes = await read_office(store)
+    if _is_kafkas_by_release(znodes):
+        assert znodes.holder is not None
+        return ReleaseCheck(znodes.holder.controller_id, None, await topics_that_name(store, await _ours(store, None)))
+    our_id = None if znodes.holder is None else znodes.holder.controller_id
+    return ReleaseCheck(None, our_id, await topics_that_name(store, await _ours(store, our_id)))
 
 
 def _foreign(znodes: OfficeZnodes) -> str:
@@ -177,13 +212,9 @@ async def take_over(
     HandoverRefused.
     """
     before = await read_office(store)
-    if before.lock is not None and _is_ours(before) and not before.is_released:
+    if _is_taken(before):
         return _taken(before, is_old=True)
-    if reason := obstacle(before):
-        raise HandoverRefused(reason)
-    ours = await children_of(store, paths.KLAMM_CONTROLLERS)
-    if not ours:
-        raise HandoverRefused("no controller of Klamm's is running: start one with `klamm controller run --kafka`")
+    ours = await _candidates(store, before)
     async with _ordered(store, now_ms, is_forced=is_forced) as order_zxid:
         with trio.move_on_after(timeout):
             return await _carried_out(store, order_zxid)
@@ -191,6 +222,33 @@ async def take_over(
         f"no controller took office within {timeout:g} s, and the order is withdrawn: the log of"
         f" {_listed(ours)} says why"
     )
+
+
+async def check_take_over(store: MetadataStore) -> TakeOver | TakeOverCheck:
+    """Return our controller if one is in office, or else where an order would go; nothing is written.
+
+    Each controller checks its own settings only when it has the order. Raises HandoverRefused.
+    """
+    znodes = await read_office(store)
+    if _is_taken(znodes):
+        return _taken(znodes, is_old=True)
+    candidates = paths.numbers(await _candidates(store, znodes))
+    is_kafkas = znodes.holder is not None and znodes.holder.writer is Writer.KAFKA
+    return TakeOverCheck(tuple(candidates), znodes.holder.controller_id if znodes.holder and is_kafkas else None)
+
+
+def _is_taken(znodes: OfficeZnodes) -> bool:
+    return znodes.lock is not None and _is_ours(znodes) and not znodes.is_released
+
+
+async def _candidates(store: MetadataStore, znodes: OfficeZnodes) -> Sequence[str]:
+    """Return our controllers that run. Raises HandoverRefused if none of them may ever take office."""
+    if reason := obstacle(znodes):
+        raise HandoverRefused(reason)
+    ours = await children_of(store, paths.KLAMM_CONTROLLERS)
+    if not ours:
+        raise HandoverRefused("no controller of Klamm's is running: start one with `klamm controller run --kafka`")
+    return ours
 
 
 async def _carried_out(store: MetadataStore, order_zxid: int) -> TakeOver:

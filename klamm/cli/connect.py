@@ -84,10 +84,7 @@ class Cluster:
 
     async def _announce(self, admin: MoveAdmin) -> None:
         """Print on stderr which cluster the command is about to change."""
-        id_ = await self._id_through(admin)
-        named = "cluster" if id_ is None else f"cluster {id_}"
-        profile = "" if self.profile is None else f" (profile {self.profile})"
-        click.echo(f"{named} at {self.where}{profile}", err=True)
+        print_cluster(await self._id_through(admin), self.where, self.profile)
 
     async def _id_through(self, admin: MoveAdmin) -> str | None:
         # Where Apache Kafka's own controller is active, only moves work, through znodes: `admin` has nothing to ask.
@@ -140,6 +137,13 @@ class Cluster:
                 return
             async with open_znode_moves(admin.store, self.timeout) as moves:
                 yield moves
+
+
+def print_cluster(id_: str | None, where: str, profile: str | None = None) -> None:
+    """Print on stderr which cluster a command is about to change."""
+    named = "cluster" if id_ is None else f"cluster {id_}"
+    of_profile = "" if profile is None else f" (profile {profile})"
+    click.echo(f"{named} at {where}{of_profile}", err=True)
 
 
 async def _answer(opening: Callable[[], AbstractAsyncContextManager[A]], question: Callable[[A], Awaitable[T]]) -> T:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
 import click
+from msgspec import Struct
 
 from controller.config import ControllerConfig
 from controller.model.kafka_checks import Finding, exit_code
 from controller.node.kafka_checks import KafkaChecks
 from controller.node.kafka_listeners import kafka_listeners
-from klamm.cli.connect import output_option
-from klamm.cli.output import print_document
+from klamm.cli.formats import View, output_options
 from klamm.cli.running import configure_logs, run
 from klamm.cli.settings import given, setting_options
 from transport.network import TcpNetwork
@@ -25,10 +24,24 @@ from transport.store.security import security_of
 _WELL: Final = "well: nothing speaks against this controller"
 
 
+class FoundByCheck(Struct):
+    """Something that speaks against a controller; `weight` is "look", "could not tell" or "danger"."""
+
+    weight: str
+    text: str
+
+
+class CheckedController(Struct):
+    """The findings about a controller, and the exit code for the gravest of them."""
+
+    exit_code: int
+    findings: list[FoundByCheck]
+
+
 @click.command(name="check")
 @setting_options("controller", port="any free port")
-@output_option
-def check_controller(config: Path | None, output: str, **flags: object) -> None:
+@output_options(CheckedController)
+def check_controller(config: Path | None, **flags: object) -> View:
     """Check the settings of a controller for Apache Kafka's brokers.
 
     Takes the options of `klamm controller run --kafka`. Compares the listeners with those in the brokers' own
@@ -56,10 +69,6 @@ def check_controller(config: Path | None, output: str, **flags: object) -> None:
             return await KafkaChecks(settings, network).all(store)
 
     found = run(work)
-    if output != "table":
-        rows = [{"weight": finding.weight.value, "text": finding.text} for finding in found]
-        print_document({"exit_code": exit_code(found), "findings": rows}, output)
-    else:
-        for line in map(str, found) if found else (_WELL,):
-            click.echo(line)
-    sys.exit(exit_code(found))
+    rows = [FoundByCheck(finding.weight.value, finding.text) for finding in found]
+    code = exit_code(found)
+    return View(CheckedController(code, rows), list(map(str, found)) or [_WELL], code)

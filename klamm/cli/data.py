@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import Final, TypeVar
 
 import click
+import msgspec
+from msgspec import Struct
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.admin.active_controller import ATTEMPT_SECONDS, ClusterUnreachable
@@ -16,7 +19,9 @@ from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
 from klamm.cli.connect import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, command_config_option, network_of
 from klamm.cli.decorators import with_options
+from klamm.cli.formats import Format, Note, View, output_options, printing_options
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
+from klamm.cli.output import print_yaml
 from klamm.cli.profiles import Place, profile_option, settled
 from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
@@ -45,19 +50,41 @@ _OPTIONS: Final = (
 )
 
 
-def brokers_options(command: Callable[..., None]) -> Callable[..., None]:
+def brokers_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options of the brokers to contact first; the command receives them as `brokers`."""
 
     @wraps(command)
     def with_brokers(
         *, bootstrap_server: str | None, command_config: str | None, profile: Place | None, **options: object
-    ) -> None:
+    ) -> T:
         place = settled(profile, Place(bootstrap_server, None, command_config))
         if place.zookeeper is not None:
             raise click.ClickException("the profile names a ZooKeeper: name brokers with --bootstrap-server")
-        command(brokers=place, **options)
+        return command(brokers=place, **options)
 
     return with_options(with_brokers, _OPTIONS)
+
+
+class Produced(Struct):
+    """The number of records that were written and acknowledged."""
+
+    acknowledged: int
+
+
+class ConsumedRecord(Struct, omit_defaults=True):
+    """A record. The value of one that is not UTF-8 is null, and `base64` has it."""
+
+    offset: int
+    value: str | None
+    base64: str | None = None
+
+    @classmethod
+    def of(cls, offset: int, value: bytes) -> ConsumedRecord:
+        """Return the document of a record."""
+        try:
+            return cls(offset, value.decode())
+        except UnicodeDecodeError:
+            return cls(offset, None, b64encode(value).decode())
 
 
 timeout_option = patience_option(10.0, "The time to keep trying while there is no leader.")
@@ -73,9 +100,10 @@ timeout_option = patience_option(10.0, "The time to keep trying while there is n
     show_default=True,
     help="Wait for the whole ISR, or only for the leader.",
 )
+@output_options(Produced)
 @brokers_options
 @timeout_option
-def produce(topic: str, partition: int, acks: str, brokers: Place, timeout: float) -> None:
+def produce(topic: str, partition: int, acks: str, brokers: Place, timeout: float) -> View:
     """Write each line of standard input to TOPIC as a record, as soon as it arrives."""
     if sys.stdin is None:
         raise click.ClickException("standard input is closed: there is nothing to write")
@@ -88,7 +116,8 @@ def produce(topic: str, partition: int, acks: str, brokers: Place, timeout: floa
                 sent += len(lines)
             return sent
 
-    click.echo(f"{_run(work, brokers)} records acknowledged", err=True)
+    acknowledged = _run(work, brokers)
+    return View(Produced(acknowledged), [Note(f"{acknowledged} records acknowledged")])
 
 
 def _run(work: Callable[[Network, Sequence[Address]], Awaitable[T]], brokers: Place) -> T:
@@ -122,25 +151,38 @@ async def _are_kafkas(network: Network, bootstrap: Sequence[Address]) -> bool:
 @click.option("--partition", type=PARTITION, default=0, show_default=True)
 @click.option("--from-offset", type=OFFSET, default=0, show_default=True)
 @click.option("--follow", is_flag=True, help="Wait for more records at the end.")
+@printing_options(ConsumedRecord)
 @brokers_options
 @timeout_option
-def consume(
+def consume(  # noqa: PLR0913, PLR0917  one for each option
     topic: str,
     partition: int,
     from_offset: int,
     follow: bool,
     brokers: Place,
     timeout: float,
+    output: Format,
+    no_headers: bool,
 ) -> None:
-    """Print the records of TOPIC as lines."""
+    """Print the records of TOPIC as lines; with -o json, a document on each line."""
+    del no_headers  # lines have none
+
+    def show(offset: int, value: bytes) -> None:
+        if not output.is_document:
+            click.echo(value)
+        elif output is Format.JSON:
+            click.echo(msgspec.json.encode(ConsumedRecord.of(offset, value)))
+        else:
+            print_yaml([msgspec.to_builtins(ConsumedRecord.of(offset, value))])
 
     async def work(network: Network, bootstrap: Sequence[Address]) -> None:
         async with Consumer(network, bootstrap, host=Host()) as consumer:
             if follow:
-                async for _, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
-                    click.echo(value)
+                async for offset, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
+                    show(offset, value)
             else:
-                for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
-                    click.echo(value)
+                values = await consumer.read_all(topic, partition, from_offset, give_up_after=timeout)
+                for offset, value in enumerate(values, from_offset):
+                    show(offset, value)
 
     _run(work, brokers)

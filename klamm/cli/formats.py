@@ -19,7 +19,7 @@ import msgspec
 from attrs import frozen
 from click.shell_completion import CompletionItem
 
-from klamm.cli.decorators import with_options
+from klamm.cli.decorators import AnyCommand, with_options
 from klamm.cli.output import print_table
 from transport.messages import UNKNOWN
 
@@ -88,7 +88,11 @@ def time_of(milliseconds: int) -> datetime | None:
 
 def schema_of(command: click.Command) -> dict[str, Any]:
     """Return the JSON schema of the document that a command prints. Raises KeyError for a command without one."""
-    return msgspec.json.schema(vars(command.callback)["document"])
+    document = vars(command.callback)["document"]
+    if not isinstance(document, tuple):
+        return msgspec.json.schema(document)
+    schemas, parts = msgspec.json.schema_components(document, ref_template="#/$defs/{name}")
+    return {"anyOf": list(schemas), "$defs": parts}
 
 
 # --- options ----------------------------------------------------------------------------------------------------
@@ -103,6 +107,7 @@ _FORMAT: Final = click.option(
     help="The format of the output; wide is a table with more columns and unfolded lines.",
 )
 _NO_HEADERS: Final = click.option("--no-headers", is_flag=True, help="Print tables without their heads.")
+_OLD_JSON: Final = click.option("--json", "as_json", is_flag=True, hidden=True)
 _WATCH: Final = click.option(
     "-w", "--watch", is_flag=True, help="Print it again whenever it changes; JSON is one document on each line."
 )
@@ -129,6 +134,19 @@ def output_options(
 
         vars(printed)["document"] = document
         return with_options(printed, (_FORMAT, _NO_HEADERS, *([_WATCH] if watch else [])))
+
+    return decorate
+
+
+def printing_options(document: object) -> Callable[[AnyCommand], AnyCommand]:
+    """Add `-o` and `--no-headers` to a command that prints by itself; it receives `output` and `no_headers`.
+
+    Its document may be one of several types, which are given as a tuple.
+    """
+
+    def decorate(command: AnyCommand) -> AnyCommand:
+        vars(command)["document"] = document
+        return with_options(command, (_FORMAT, _NO_HEADERS))
 
     return decorate
 
@@ -188,22 +206,38 @@ class FormatOrPath(click.ParamType[str]):
         return [CompletionItem(name) for name in Format if name.startswith(incomplete)]
 
 
-def out_option(text: str, metavar: str = "PATH") -> Callable[[Callable[..., T]], Callable[..., T]]:
+def out_option(
+    document: object, text: str, metavar: str, *, has_tables: bool = False, has_old_json: bool = False
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Add `--out` to a command that writes files, and `-o`, which takes a format; a path there is the old spelling.
 
     A folder that is called as a format is `./json`. The command receives `out` (None if it is not given) and `output`.
+
+    Args:
+        document: The type of the document of its report, for the schema.
+        text: The help of `--out`.
+        metavar: What `--out` names.
+        has_tables: Whether the report has tables; the command then receives `no_headers`.
+        has_old_json: Whether earlier releases had `--json`, which is `-o json`.
     """
 
     def decorate(command: Callable[..., T]) -> Callable[..., T]:
         @wraps(command)
-        def with_out(*, out: str | None, output: str, **options: object) -> T:
-            if not isinstance(output, Format):
-                if out is not None:
-                    raise click.UsageError(f"-o {output}: give a format, as --out names the place already")
-                warn_of_old(f"-o {output}", f"--out {output}")
-                out, output = output, Format.TABLE
-            return command(out=out, output=output, **options)
+        def with_out(*, out: str | None, output: str, as_json: bool = False, **options: object) -> T:
+            place, form, old, new = out, Format.TABLE, [], []
+            if isinstance(output, Format):
+                form = output
+            elif out is not None:
+                raise click.UsageError(f"-o {output}: give a format, as --out names the place already")
+            else:
+                place, old, new = output, [f"-o {output}"], [f"--out {output}"]
+            if as_json:
+                form, old, new = Format.JSON, [*old, "--json"], [*new, "-o json"]
+            if old:
+                warn_of_old(" ".join(old), " ".join(new))
+            return command(out=place, output=form, **options)
 
+        vars(with_out)["document"] = document
         options = (
             click.option("--out", metavar=metavar, help=text),
             click.option(
@@ -214,6 +248,8 @@ def out_option(text: str, metavar: str = "PATH") -> Callable[[Callable[..., T]],
                 show_default=True,
                 help="The format of the report.",
             ),
+            *([_NO_HEADERS] if has_tables else []),
+            *([_OLD_JSON] if has_old_json else []),
         )
         return with_options(with_out, options)
 

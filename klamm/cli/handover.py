@@ -8,13 +8,15 @@ from typing import Final, TypeVar
 
 import click
 import trio
+from msgspec import Struct
 
 from controller.admin import handover
-from controller.admin.handover import HandoverRefused, Release, TakeOver
-from klamm.cli.connect import output_option, zookeeper_option
-from klamm.cli.output import print_document, print_table
+from controller.admin.handover import HandoverRefused, Release, ReleaseCheck, TakeOver, TakeOverCheck
+from klamm.cli.connect import print_cluster, zookeeper_option
+from klamm.cli.formats import Note, Table, View, dry_run_option, output_options
 from klamm.cli.running import patience_option, run, until_interrupted
 from transport.host import Host
+from transport.store.cluster_id import ClusterId
 from transport.store.existing import open_existing
 from transport.store.protocol import MetadataStore
 from transport.store.security import security_of_environment
@@ -25,11 +27,28 @@ Handing = Callable[[MetadataStore, int, float], Awaitable[T]]
 _SECONDS: Final = 30.0
 
 
+class NamedTopic(Struct):
+    """A topic, and its partitions with a replica on one of Klamm's controllers."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class ReleasedOffice(Struct):
+    """The end of a release, or of its dry run: Kafka's controller, and ours before it; null for what is not there."""
+
+    kafka_controller: int | None
+    released: int | None
+    topics_that_name_it: list[NamedTopic]
+    is_dry_run: bool = False
+
+
 @click.command()
-@output_option
+@dry_run_option
+@output_options(ReleasedOffice)
 @zookeeper_option
 @patience_option(_SECONDS, "The time to wait for Kafka's controller.")
-def release(zookeeper: str, timeout: float, output: str) -> None:
+def release(zookeeper: str, timeout: float, dry_run: bool) -> View:
     """Give the office back to Apache Kafka's brokers.
 
     Waits until one of them is the controller. From then on no controller of Klamm's stands for election, running or
@@ -37,14 +56,31 @@ def release(zookeeper: str, timeout: float, output: str) -> None:
     the topics with a replica on one of these: move such partitions to brokers, because Kafka's controller regards it
     as a dead one.
     """
-    done = _hand_over(_releasing, zookeeper, timeout)
-    if output != "table":
-        print_document(_document(done), output)
-        return
-    click.echo(f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
-    if done.named:
-        click.echo("\nmove these partitions to brokers, they have replicas on Klamm's controllers:")
-        print_table(("topic", "partitions"), [(name, _listed(numbers)) for name, numbers in done.named.items()])
+    if dry_run:
+        checked = _ask(_checking_release, zookeeper, timeout)
+        return _released(checked, _release_would(checked), dry_run=True)
+    done = _ask(_releasing, zookeeper, timeout)
+    return _released(done, f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
+
+
+def _released(done: Release | ReleaseCheck, line: str, *, dry_run: bool = False) -> View:
+    named = [NamedTopic(name, numbers) for name, numbers in done.named.items()]
+    parts: list[Table | str] = [line]
+    if named:
+        parts += ["", "move these partitions to brokers, they have replicas on Klamm's controllers:"]
+        parts.append(Table(("topic", "partitions"), [(one.topic, one.partitions) for one in named]))
+    return View(ReleasedOffice(done.kafka_controller, done.our_id, named, dry_run), parts)
+
+
+def _release_would(checked: ReleaseCheck) -> str:
+    if checked.kafka_controller is not None:
+        return f"the office is released already: Kafka's controller {checked.kafka_controller} is in office"
+    ours = "" if checked.our_id is None else f", and controller {checked.our_id} would leave it"
+    return f"the office can be released{ours}; this was a dry run"
+
+
+async def _checking_release(store: MetadataStore, _now_ms: int, _timeout: float) -> ReleaseCheck:
+    return await handover.check_release(store)
 
 
 async def _releasing(store: MetadataStore, now_ms: int, timeout: float) -> Release:  # noqa: ASYNC109  see `handover`
@@ -63,21 +99,28 @@ async def _releasing(store: MetadataStore, now_ms: int, timeout: float) -> Relea
         raise
 
 
-def _document(done: Release) -> dict[str, object]:
-    named = [{"topic": name, "partitions": numbers} for name, numbers in done.named.items()]
-    return {"kafka_controller": done.kafka_controller, "released": done.our_id, "topics_that_name_it": named}
+class TakenOffice(Struct):
+    """Our controller in office, and its epoch; in a dry run, null where none is in office, with the `candidates`.
 
+    `findings` are what it found about its settings and took office in spite of; with `forced`, they were ignored.
+    """
 
-def _listed(numbers: tuple[int, ...]) -> str:
-    return ",".join(map(str, numbers))
+    controller: int | None
+    epoch: int | None
+    was_in_office: bool
+    findings: tuple[str, ...] = ()
+    forced: bool = False
+    candidates: tuple[int, ...] = ()
+    is_dry_run: bool = False
 
 
 @click.command(name="take-over")
-@output_option
+@dry_run_option
+@output_options(TakenOffice)
 @zookeeper_option
 @patience_option(_SECONDS, "The time to wait for a controller of Klamm's.")
 @click.option("--force", is_flag=True, help="Take office whatever the controllers find about their settings.")
-def take_over(zookeeper: str, timeout: float, output: str, force: bool) -> None:
+def take_over(zookeeper: str, timeout: float, force: bool, dry_run: bool) -> View:
     """Take office from Apache Kafka's controller.
 
     Orders one of Klamm's controllers that run with --kafka to do so, and waits until it has. The order also ends what
@@ -85,26 +128,40 @@ def take_over(zookeeper: str, timeout: float, output: str, force: bool) -> None:
 
     Each controller first makes the checks of `klamm controller check`. If all of them find a danger, or something that
     they could not tell, nothing changes, and the command ends with the reasons. With --force, it names what it ignores.
+
+    With --dry-run, no order is given: what a controller checks about its own settings, `klamm controller check` does.
     """
-    done = _hand_over(partial(handover.take_over, is_forced=force), zookeeper, timeout)
-    if output != "table":
-        found = {"findings": done.findings, "forced": force} if done.findings else {}
-        print_document(
-            {"controller": done.controller_id, "epoch": done.epoch, "was_in_office": done.is_old} | found, output
-        )
-        return
-    click.echo(_said(done))
-    for finding in done.findings:
-        click.echo(f"{'ignored: ' if force else ''}{finding}", err=True)
+    if dry_run:
+        checked = _ask(_checking_take_over, zookeeper, timeout)
+        return _taken(checked, is_dry_run=True) if isinstance(checked, TakeOver) else _would_take(checked)
+    return _taken(_ask(partial(handover.take_over, is_forced=force), zookeeper, timeout), force=force)
 
 
-def _said(done: TakeOver) -> str:
-    return f"controller {done.controller_id} {'was' if done.is_old else 'is'} in office, with epoch {done.epoch}"
+def _taken(done: TakeOver, *, force: bool = False, is_dry_run: bool = False) -> View:
+    was = "was" if done.is_old else "is"
+    line = f"controller {done.controller_id} {was} in office, with epoch {done.epoch}"
+    notes = [Note(f"{'ignored: ' if force else ''}{finding}") for finding in done.findings]
+    office = TakenOffice(done.controller_id, done.epoch, done.is_old, done.findings, force, is_dry_run=is_dry_run)
+    return View(office, [line, *notes])
 
 
-def _hand_over(handing: Handing[T], zookeeper: str, timeout: float) -> T:
+def _would_take(checked: TakeOverCheck) -> View:
+    ids = ", ".join(map(str, checked.candidates))
+    place = "" if checked.kafka_controller is None else f" from Kafka's controller {checked.kafka_controller}"
+    line = f"an order to take office{place} can go to controller {ids}; this was a dry run"
+    note = Note("each controller then checks its own settings: `klamm controller check` does so now")
+    office = TakenOffice(None, None, was_in_office=False, candidates=checked.candidates, is_dry_run=True)
+    return View(office, [line, note])
+
+
+async def _checking_take_over(store: MetadataStore, _now_ms: int, _timeout: float) -> TakeOver | TakeOverCheck:
+    return await handover.check_take_over(store)
+
+
+def _ask(handing: Handing[T], zookeeper: str, timeout: float) -> T:
     async def work() -> T:
         async with open_existing(zookeeper, security=security_of_environment()) as store:
+            print_cluster(await ClusterId(store).read(), zookeeper)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(until_interrupted)
                 done = await handing(store, Host().now_ms(), timeout)

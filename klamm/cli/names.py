@@ -89,7 +89,7 @@ class KnownTopic(TopicName):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  as click has it
         """Return the names that begin so; none if the cluster does not answer."""
-        from klamm.cli.topic_completion import topics_of
+        from klamm.cli.completions import topics_of
 
         return [CompletionItem(name) for name in topics_of(ctx) if name.startswith(incomplete)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import IO, Final
@@ -35,20 +36,21 @@ class _Table:
     numbers: Sequence[str] = ()
 
 
-def print_report(summary: Summary, file: IO[str]) -> None:
-    """Print the changes of a plan, its cost, hot brokers, and warnings."""
+def print_report(summary: Summary, file: IO[str], *, is_wide: bool = False, headers: bool = True) -> None:
+    """Print the changes of a plan, its cost, hot brokers, and warnings; `is_wide` folds no line."""
+    width = sys.maxsize if is_wide else WIDTH
     for part in _parts(summary):
         if isinstance(part, _Table):
-            print_table(part.heads, part.rows, numbers=part.numbers, room=WIDTH, file=file)
+            print_table(part.heads, part.rows, numbers=part.numbers, room=width, headers=headers, file=file)
             click.echo(file=file)
         else:
-            click.echo(_wrapped(part), file=file)
+            click.echo(_wrapped(part, width), file=file)
     for text in warnings(summary):
-        click.echo(bold(_wrapped(text), "red" if summary.needless else None), file=file)
+        click.echo(bold(_wrapped(text, width), "red" if summary.needless else None), file=file)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_on_hyphens=False)
 
 
 def _parts(summary: Summary) -> Iterator[_Table | str]:

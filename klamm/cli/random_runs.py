@@ -34,6 +34,7 @@ def run_seeds(
     shrinks: bool = False,
     kafkas: bool = False,
     always: tuple[str, ...] = (),
+    headers: bool = True,
 ) -> int:
     """Execute the random runs of some seeds and print the results; return an exit code.
 
@@ -41,7 +42,7 @@ def run_seeds(
     are then made smaller. With `kafkas`, the brokers are Apache Kafka's. All runs have the features named in `always`.
     """
     failures: list[RunOutcome] = []
-    run_them = _run_many if len(seeds) > 1 else _run_one
+    run_them = partial(_run_many, headers=headers) if len(seeds) > 1 else _run_one
     code = run_them(seeds, print_value, failures, partial(draw, kafkas=kafkas, always=always))
     return INTERRUPTED if shrinks and not shrink_failures(failures) else code
 
@@ -58,7 +59,14 @@ def _run_one(seeds: Sequence[int], print_value: PrintValue | None, failures: lis
     return int(outcome.violation is not None)
 
 
-def _run_many(seeds: Sequence[int], print_value: PrintValue | None, failures: list[RunOutcome], plan_of: PlanOf) -> int:
+def _run_many(
+    seeds: Sequence[int],
+    print_value: PrintValue | None,
+    failures: list[RunOutcome],
+    plan_of: PlanOf,
+    *,
+    headers: bool,
+) -> int:
     tally = CampaignTally()
     processes = min(cores(), len(seeds))
     has_ended = _add_up(seeds, processes, tally, plan_of)
@@ -66,7 +74,7 @@ def _run_many(seeds: Sequence[int], print_value: PrintValue | None, failures: li
         print_value(report.tally_json(tally))
     else:
         _print(line for outcome in tally.failures for line in (*report.failure_lines(outcome), ""))
-        _print(report.tally_lines(tally))
+        _print(report.tally_lines(tally, headers=headers))
     if not has_ended:
         # Runs begin in order, so a run that never ends is among these.
         begun = [str(seed) for seed in islice(seeds, tally.runs + processes) if seed not in tally.seeds]

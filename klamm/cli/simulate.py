@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from klamm.cli.formats import Format, printing_options
 from klamm.cli.names import Integer
 from klamm.cli.output import partition_json, print_json, print_yaml
+from klamm.cli.run_documents import RandomRun, RandomRuns, ScenarioRuns
 from klamm.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -90,15 +92,16 @@ def _require_features(_: click.Context, __: click.Parameter, names: tuple[str, .
     help="Make the failing random runs smaller: the first of each kind of failure becomes a scenario of a few events, "
     "in a new file seed-N.yaml in this folder.",
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def simulate(
+@printing_options((ScenarioRuns, RandomRun, RandomRuns))
+def simulate(  # noqa: PLR0913, PLR0917  one for each option
     scenario: Path | None,
     seed: int | None,
     seeds: Sequence[int] | None,
     kafka: bool,
     always: tuple[str, ...],
     shrink: bool,
-    output: str,
+    output: Format,
+    no_headers: bool,
 ) -> None:
     """Run SCENARIO.yaml on a simulated cluster, or random runs without one.
 
@@ -115,16 +118,22 @@ def simulate(
         raise click.UsageError("--kafka is for random runs: a scenario names releases in its cluster")
     if always and scenario is not None:
         raise click.UsageError("--with is for random runs: a scenario lists what happens")
-    if shrink and output != "table":
+    if shrink and output.is_document:
         raise click.UsageError("--shrink prints scenarios and tables: use it without -o")
     numbers = seeds or (seed or 0,)
     if scenario is None:
         from klamm.cli.random_runs import run_seeds
 
         print_value = {"json": print_json, "yaml": print_yaml}.get(output)
-        sys.exit(_exit_code(lambda: run_seeds(numbers, print_value, shrinks=shrink, kafkas=kafka, always=always)))
+        headers = not no_headers
+        sys.exit(
+            _exit_code(
+                lambda: run_seeds(numbers, print_value, shrinks=shrink, kafkas=kafka, always=always, headers=headers)
+            )
+        )
     own = seed is None and seeds is None
-    sys.exit(_exit_code(lambda: _run_scenario(scenario, [None] if own else numbers, output)))
+    printing = _printing(output, in_brief=not own and len(numbers) > 1, headers=not no_headers)
+    sys.exit(_exit_code(lambda: _run_scenario(scenario, [None] if own else numbers, printing, output)))
 
 
 def _exit_code(run: Callable[[], int]) -> int:
@@ -137,19 +146,21 @@ def _exit_code(run: Callable[[], int]) -> int:
     return code
 
 
-def _run_scenario(path: Path, seeds: Sequence[int | None], output: str) -> int:
+def _run_scenario(
+    path: Path, seeds: Sequence[int | None], printing: AbstractContextManager[Show], output: Format
+) -> int:
     from simulator.scenario.runner import run
 
     scenarios = _load(path)
     runs, failed = len(scenarios) * len(seeds), 0
-    with _PRINTING[output](len(seeds) > 1) as show:
+    with printing as show:
         for scenario in scenarios:
             for seed in seeds:
-                outcome = run(scenario, seed=seed, keep_trace=output != "table")
+                outcome = run(scenario, seed=seed, keep_trace=output.is_document)
                 show(outcome)
                 _print_misses(outcome)
                 failed += not outcome.has_succeeded
-    if output == "table" and runs > 1:
+    if not output.is_document and runs > 1:
         click.echo(f"{runs:,} runs, {failed:,} failed")
     return int(failed > 0)
 
@@ -172,7 +183,7 @@ def _load(path: Path) -> list[Scenario]:
 
 
 @contextmanager
-def _tables(in_brief: bool) -> Iterator[Show]:
+def _tables(in_brief: bool, headers: bool) -> Iterator[Show]:
     """Print a table for each run; if `in_brief`, a line for each run that succeeded."""
     from simulator.scenario.table import lines
 
@@ -182,7 +193,7 @@ def _tables(in_brief: bool) -> Iterator[Show]:
             return
         if in_brief or outcome.variant:
             click.echo(f"--- {_title(outcome)}")
-        for line in lines(outcome):
+        for line in lines(outcome, headers=headers):
             click.echo(line)
         if outcome.violation is not None:
             click.echo(f"see the whole trace with --seed {outcome.seed} -o json")
@@ -191,7 +202,7 @@ def _tables(in_brief: bool) -> Iterator[Show]:
 
 
 @contextmanager
-def _json_runs(_: bool) -> Iterator[Show]:
+def _json_runs() -> Iterator[Show]:
     separator = ""
 
     def show(outcome: ScenarioOutcome) -> None:
@@ -208,12 +219,15 @@ def _json_runs(_: bool) -> Iterator[Show]:
 
 
 @contextmanager
-def _yaml_runs(_: bool) -> Iterator[Show]:
+def _yaml_runs() -> Iterator[Show]:
     click.echo("runs:")
     yield lambda outcome: print_yaml([_json(outcome)])
 
 
-_PRINTING: Final = {"table": _tables, "json": _json_runs, "yaml": _yaml_runs}
+def _printing(output: Format, *, in_brief: bool, headers: bool) -> AbstractContextManager[Show]:
+    if output.is_document:
+        return _json_runs() if output is Format.JSON else _yaml_runs()
+    return _tables(in_brief, headers)
 
 
 def _title(outcome: ScenarioOutcome) -> str:

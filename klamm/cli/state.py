@@ -24,6 +24,7 @@ from klamm.cli.connect import (
     live_options,
     zookeeper_option,
 )
+from klamm.cli.formats import Format, FormatOrPath, warn_of_old
 from klamm.cli.output_files import open_output
 from klamm.cli.profiles import Place
 from klamm.cli.running import is_given, run
@@ -52,22 +53,24 @@ def state() -> None:
     show_default=True,
     help="A single JSON document; for large clusters, one JSON object per line, or a folder of Parquet.",
 )
-@click.option("-o", "--output", metavar="PATH", help="The file or, for Parquet, the folder; stdout if not given.")
-def dump(zookeeper: str, form: str, output: str | None, live: Cluster | None) -> None:
+@click.option("--out", metavar="PATH", help="The file or, for Parquet, the folder; stdout if not given.")
+@click.option("-o", "--output", type=FormatOrPath(), hidden=True)
+def dump(zookeeper: str, form: str, out: str | None, output: str | None, live: Cluster | None) -> None:
     """Print brokers and partitions as JSON, read directly from ZooKeeper.
 
     With --bootstrap-server they are read from a running cluster, of Klamm's or of Apache Kafka's, with the sizes of
     logs and disks; so they are without options on a host where brokers run and no ZooKeeper does. `klamm plan` reads
     all of the formats.
     """
+    place = _place(form, out, output)
     if form == "parquet":
-        _new_folder(output)
+        _new_folder(place)
     if live is None and not _is_named():
         live = _brokers_here()
     if live is not None:
         if is_given("zookeeper"):
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
-        _dump_live(live, form, output)
+        _dump_live(live, form, place)
         return
 
     async def work(writer: Writer) -> None:
@@ -75,7 +78,7 @@ def dump(zookeeper: str, form: str, output: str | None, live: Cluster | None) ->
             writer.finish(await dump_in_parts(store, writer.partitions))
 
     # Ctrl-C can end the wait for the reader of a pipe here.
-    with open_writer(form, output) as writer:
+    with open_writer(form, place) as writer:
         run(partial(work, writer))
 
 
@@ -110,8 +113,24 @@ async def _listens(address: str) -> bool:
     return True
 
 
-def _dump_live(live: Cluster, form: str, output: str | None) -> None:
-    with open_writer(form, output, sized=True) as writer:
+def _place(form: str, out: str | None, output: str | None) -> str | None:
+    """Return the file or folder to write; earlier releases took it as -o.
+
+    Raises:
+        click.UsageError: -o is a format that a dump does not have.
+    """
+    if output is None or (isinstance(output, Format) and output == form):
+        return out
+    if isinstance(output, Format):
+        raise click.UsageError(f"-o {output}: give the form of a dump with --format, and a file with --out ./{output}")
+    if out is not None:
+        raise click.UsageError(f"-o {output}: --out names the place already")
+    warn_of_old(f"-o {output}", f"--out {output}")
+    return output
+
+
+def _dump_live(live: Cluster, form: str, out: str | None) -> None:
+    with open_writer(form, out, sized=True) as writer:
         found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks))
         writer.partitions(found.partitions)
         writer.finish(found.others)
@@ -244,7 +263,7 @@ def _new_folder(output: str | None) -> Path:
         raise click.ClickException("Parquet needs PyArrow: pip install 'klamm[plan]'") from None
     del pa
     if output is None:
-        raise click.ClickException("a folder of Parquet cannot go to stdout: name one with --output")
+        raise click.ClickException("a folder of Parquet cannot go to stdout: name one with --out")
     if Path(output).exists():
         raise click.ClickException(f"{output} exists already: name another folder")
     return Path(output)

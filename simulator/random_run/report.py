@@ -25,11 +25,12 @@ def failure_lines(outcome: RunOutcome) -> Iterator[str]:
     yield f"replay it with: klamm simulate{outcome.options}"
 
 
-def tally_lines(tally: CampaignTally) -> Iterator[str]:
+def tally_lines(tally: CampaignTally, *, headers: bool = True) -> Iterator[str]:
     """Yield the counts, those that a campaign requires first and with the required numbers."""
     names = [*NEEDED, *sorted(set(tally.counts) - set(NEEDED))]
     width = max(map(len, names))
-    yield f"{'':{width}}  {'count':>8}  {f'per {SEEDS:,} seeds':>15}  {'needed':>6}"
+    if headers:
+        yield f"{'':{width}}  {'count':>8}  {f'per {SEEDS:,} seeds':>15}  {'needed':>6}"
     for name in names:
         count, needed = tally.counts[name], NEEDED.get(name)
         per_seeds = count * SEEDS / max(tally.runs, 1)

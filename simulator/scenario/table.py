@@ -12,14 +12,15 @@ from simulator.scenario.outcome import CommitRow, PlayedEvent, ScenarioOutcome
 WIDTH: Final = 80
 
 
-def lines(outcome: ScenarioOutcome) -> Iterator[str]:
-    """Yield the lines of a table no wider than 80 columns, and a summary."""
+def lines(outcome: ScenarioOutcome, *, headers: bool = True) -> Iterator[str]:
+    """Yield the lines of a table no wider than 80 columns, with its heads or without, and a summary."""
     rows = outcome.chronicle.rows()
     table = _one_partition(rows) if len({_partition(row) for row in rows}) == 1 else _several_partitions(rows)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     header, *texts = [_line(line, widths) for line in table]
-    yield header
-    yield "─" * len(header)
+    if headers:
+        yield header
+        yield "─" * len(header)
     rest = iter(texts)
     for entry in outcome.chronicle.entries:
         if isinstance(entry, CommitRow):

@@ -8,9 +8,11 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 
+from klamm.cli.handover import NamedTopic, ReleasedOffice, TakenOffice
 from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import run_klamm
 from tests.kit import kafka_registrations
@@ -61,10 +63,11 @@ async def test_ctrl_c_leaves_a_release_to_be_completed(
 ) -> None:
     await nursery.start(Officer(store, OURS).run)
     said = await interrupted(store, "release", address, paths.RELEASED)
-    assert said == "the release stands: repeat the command to wait for Kafka's controller\n"
+    lines = (f"cluster at {address}", "the release stands: repeat the command to wait for Kafka's controller\n")
+    assert said == "\n".join(lines)
     nursery.start_soon(stand_as_kafka, store)
     done = await run_klamm("controller", "release", "--zookeeper", address)
-    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert (done.returncode, done.stderr.decode()) == (0, f"cluster at {address}\n")
     assert done.stdout.decode() == "the office is released, and Kafka's controller 3 is in office\n"
     nursery.cancel_scope.cancel()
 
@@ -74,7 +77,7 @@ async def test_an_end_by_a_signal_withdraws_an_order_to_take_over(
     store: MetadataStore, address: str, number: signal.Signals
 ) -> None:
     await store.multi([Create(paths.CONTROLLER_EPOCH, b"7"), Create(paths.controller_endpoint(OURS))])
-    assert await interrupted(store, "take-over", address, paths.TAKE_OVER, number) == ""
+    assert await interrupted(store, "take-over", address, paths.TAKE_OVER, number) == f"cluster at {address}\n"
     assert await store.read([paths.TAKE_OVER, paths.RELEASED]) == [None, None]
 
 
@@ -95,6 +98,41 @@ async def test_what_is_found_on_our_ids_is_listed_in_80_columns(
         "orders  0",
     ]
     nursery.cancel_scope.cancel()
+
+
+async def test_a_dry_run_of_a_release_writes_nothing(store: MetadataStore, address: str, nursery: trio.Nursery) -> None:
+    release = ("controller", "release", "--zookeeper", address, "--dry-run")
+    done = await run_klamm(*release)
+    refusal = "Error: no controller has ever been in office here: there is nothing to release"
+    assert (done.returncode, done.stderr.decode().splitlines()[-1]) == (1, refusal)
+    await nursery.start(Officer(store, OURS).run)
+    topic = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((1, OURS))}))
+    await store.multi([Create(paths.topic("orders"), topic)])
+    done = await run_klamm(*release, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert msgspec.json.decode(done.stdout, type=ReleasedOffice) == ReleasedOffice(
+        None, OURS, [NamedTopic("orders", (0,))], is_dry_run=True
+    )
+    said = (await run_klamm(*release)).stdout.decode()
+    assert said.startswith(f"the office can be released, and controller {OURS} would leave it; this was a dry run\n")
+    assert await store.read([paths.RELEASED]) == [None]
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_dry_run_of_taking_over_orders_nothing(store: MetadataStore, address: str) -> None:
+    take_over = ("controller", "take-over", "--zookeeper", address, "--dry-run")
+    done = await run_klamm(*take_over)
+    refusal = "Error: no controller of Klamm's is running: start one with `klamm controller run --kafka`"
+    assert (done.returncode, done.stderr.decode().splitlines()[-1]) == (1, refusal)
+    await store.multi([Create(paths.CONTROLLER_EPOCH, b"7"), Create(paths.controller_endpoint(OURS))])
+    done = await run_klamm(*take_over)
+    assert (done.returncode, done.stdout.decode()) == (
+        0,
+        f"an order to take office can go to controller {OURS}; this was a dry run\n",
+    )
+    found = msgspec.json.decode((await run_klamm(*take_over, "-o", "json")).stdout, type=TakenOffice)
+    assert found == TakenOffice(None, None, was_in_office=False, candidates=(OURS,), is_dry_run=True)
+    assert await store.read([paths.TAKE_OVER, paths.RELEASED]) == [None, None]
 
 
 @pytest.mark.parametrize("governs", [False, True])

@@ -137,7 +137,7 @@ def test_planning_without_its_extra(no_extras: dict[str, str], tmp_path: Path) -
     snapshot.write_text(SNAPSHOT)
     plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
     assert complaint_in(no_extras, *plan) == "Error: planning needs numpy: pip install 'klamm[plan]'"
-    cluster = ("plan", "generate-cluster", "-o", str(tmp_path / "cluster"))
+    cluster = ("plan", "generate-cluster", "--out", str(tmp_path / "cluster"))
     assert complaint_in(no_extras, *cluster) == "Error: generating needs numpy: pip install 'klamm[plan]'"
 
 

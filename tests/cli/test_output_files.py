@@ -145,9 +145,9 @@ def test_a_device_is_written_to(tmp_path: Path) -> None:
 # --- the commands -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["-o", "--report"])
+@pytest.mark.parametrize("option", ["--out", "--report"])
 def test_planning_leaves_devices_and_links_in_place(option: str, tmp_path: Path) -> None:
-    more = ("-o", str(tmp_path / "plan")) if option == "--report" else ()
+    more = ("--out", str(tmp_path / "plan")) if option == "--report" else ()
     full = device(tmp_path, "full")
     done = plan(tmp_path, option, str(full), *more)
     assert (done.returncode, done.stderr) == (1, f"Error: {full}: {NO_SPACE}\n")
@@ -163,13 +163,13 @@ def test_planning_leaves_devices_and_links_in_place(option: str, tmp_path: Path)
 def test_a_plan_goes_to_streams(tmp_path: Path) -> None:
     said = plan(tmp_path).stdout
     assert '"replicas":[2]' in said
-    assert plan(tmp_path, "-o", "/dev/stdout").stdout == said
+    assert plan(tmp_path, "--out", "/dev/stdout").stdout == said
     log = tmp_path / "log"
     log.write_text("before\n")
-    assert plan(tmp_path, "-o", "/dev/stdout", redirection=f">> {log}").returncode == 0
+    assert plan(tmp_path, "--out", "/dev/stdout", redirection=f">> {log}").returncode == 0
     assert log.read_text() == f"before\n{said}"
     copy = tmp_path / "copy"
-    assert plan(tmp_path, "-o", "/dev/fd/7", redirection=f"7> >(cat > {copy})").returncode == 0
+    assert plan(tmp_path, "--out", "/dev/fd/7", redirection=f"7> >(cat > {copy})").returncode == 0
     assert copy.read_text() == said  # its stderr is ours, so it has ended, too
     assert names(tmp_path) == ["copy", "log", "snapshot.json"]
 
@@ -177,7 +177,7 @@ def test_a_plan_goes_to_streams(tmp_path: Path) -> None:
 def test_a_plan_goes_to_an_empty_folder_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")
-    done = plan(tmp_path, "-o", str(tmp_path / "link"))
+    done = plan(tmp_path, "--out", str(tmp_path / "link"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "folder" / "plan.json").exists()
@@ -189,12 +189,12 @@ async def test_a_dump_leaves_devices_and_links_in_place(form: str, zookeeper: st
         await ensure_paths(store, [paths.BROKER_IDS])
     dump = ("state", "dump", "--zookeeper", f"{zookeeper}/devices", "--format", form)
     full = device(tmp_path, "full")
-    done = await run_klamm(*dump, "-o", str(full))
+    done = await run_klamm(*dump, "--out", str(full))
     assert (done.returncode, done.stderr.decode()) == (1, f"Error: {full}: {NO_SPACE}\n")
     assert is_device(full)
     (tmp_path / "file").write_text("old")
     (tmp_path / "link").symlink_to("file")
-    assert (await run_klamm(*dump, "-o", str(tmp_path / "link"))).returncode == 0
+    assert (await run_klamm(*dump, "--out", str(tmp_path / "link"))).returncode == 0
     assert (tmp_path / "link").is_symlink()
     assert '"controller"' in (tmp_path / "file").read_text()
 

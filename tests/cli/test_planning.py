@@ -8,13 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
+import yaml
 from attrs import define, evolve, field
 from click.testing import CliRunner, Result
 
 from klamm.cli import main
+from klamm.cli.formats import schema_of
 from klamm.cli.planning import plan
+from klamm.cli.planning.document import PlanReport
 from klamm.cli.planning.made_from import MADE_FROM
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
@@ -116,7 +120,7 @@ def test_every_option_is_in_the_request(planner: Planner) -> None:
         *("add-brokers", "--brokers", "8, 9", "--loads", "l.csv", "--loads", "m.parquet", "--brokers-table", "b.csv"),
         *("--set-aside-bad-rows", "--exclude", "3", "--tolerance", "0.2", "--leaders", "none", "--ignore-racks"),
         *("--force", "--engine", "spark", "--master", "spark://host:7077", "--conf", "spark.cores.max=8"),
-        *("--timeout", "60", "-o", "plan"),
+        *("--timeout", "60", "--out", "plan"),
     )
     assert result.exit_code == 0
     (request,) = planner.requests
@@ -172,7 +176,7 @@ def test_without_output_the_plan_is_printed_as_one_document(planner: Planner, tm
 
 def test_a_json_file_gets_the_plan_as_one_document(planner: Planner, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("an older plan")
-    assert planned("rebalance", "-o", "plan.json").stdout == ""
+    assert planned("rebalance", "--out", "plan.json").stdout == ""
     assert len(json.loads((tmp_path / "plan.json").read_text())["partitions"]) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
     # Workers write beside the place where the plan goes.
@@ -188,14 +192,14 @@ def test_a_plan_that_changes_nothing_is_a_document_too(planner: Planner) -> None
 def test_a_folder_gets_all_files(planner: Planner, tmp_path: Path, *, is_there: bool) -> None:
     if is_there:
         (tmp_path / "plan").mkdir()
-    assert planned("rebalance", "-o", "plan").exit_code == 0
+    assert planned("rebalance", "--out", "plan").exit_code == 0
     assert {path.name for path in (tmp_path / "plan").iterdir()} == {*planner.files, MADE_FROM}
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
 def test_a_plan_that_changes_nothing_is_carried_out_by_doing_nothing(planner: Planner, tmp_path: Path) -> None:
     planner.files = {"plan.parquet": ""}
-    assert planned("rebalance", "-o", "plan").exit_code == 0
+    assert planned("rebalance", "--out", "plan").exit_code == 0
     assert {path.name for path in (tmp_path / "plan").iterdir()} == {"plan.json", "plan.parquet", MADE_FROM}
     file = ("--reassignment-json-file", "plan/plan.json")
     for words in (
@@ -214,32 +218,86 @@ def test_a_plan_that_changes_nothing_is_carried_out_by_doing_nothing(planner: Pl
 def test_only_a_plan_that_changes_nothing_makes_way_for_the_next(planner: Planner, tmp_path: Path) -> None:
     planner.files = {"plan.parquet": ""}
     for _ in range(2):
-        assert planned("rebalance", "-o", "plan").exit_code == 0
+        assert planned("rebalance", "--out", "plan").exit_code == 0
     (tmp_path / "plan" / "notes").touch()
     refusal = "Error: plan is not empty: name another folder for the plan, or empty this one\n"
-    assert planned("rebalance", "-o", "plan").stderr == refusal
+    assert planned("rebalance", "--out", "plan").stderr == refusal
     (tmp_path / "plan" / "notes").unlink()
     planner.files = dict(FILES)
-    assert planned("rebalance", "-o", "plan").exit_code == 0
+    assert planned("rebalance", "--out", "plan").exit_code == 0
     assert {path.name for path in (tmp_path / "plan").iterdir()} == {*FILES, MADE_FROM}
-    assert planned("rebalance", "-o", "plan").stderr == refusal
+    assert planned("rebalance", "--out", "plan").stderr == refusal
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
 def test_the_report_is_told_on_stderr(planner: Planner) -> None:
-    result = planned("rebalance", "-o", "plan.json")
+    result = planned("rebalance", "--out", "plan.json")
     assert "draining" in result.stderr
     assert planner.requests
 
 
 def test_json_is_the_report_on_stdout(planner: Planner) -> None:
-    result = planned("rebalance", "-o", "plan.json", "--json")
+    result = planned("rebalance", "--out", "plan.json", "-o", "json")
     assert (json.loads(result.stdout)["moved_bytes"], result.stderr) == (300, "")
     assert planner.requests
 
 
+def test_the_document_has_the_schema_of_the_command(planner: Planner) -> None:
+    found = planned("rebalance", "--out", "plan.json", "-o", "json").stdout
+    msgspec.json.decode(found, type=PlanReport)
+    assert list(json.loads(found)) == list(schema_of(plan.commands["rebalance"])["$defs"]["PlanReport"]["properties"])
+    assert yaml.safe_load(planned("rebalance", "--out", "plan", "-o", "yaml").stdout) == json.loads(found)
+    assert planner.requests
+
+
+def test_a_wide_report_folds_no_line_and_heads_can_be_left_out(planner: Planner) -> None:
+    planner.summary = evolve(SUMMARY, notes=("a note that " + "goes on and " * 9 + "ends",))
+    folded, wide = (planned("rebalance", "--out", "plan.json", "-o", form).stderr for form in ("table", "wide"))
+    assert max(map(len, folded.splitlines())) <= 80
+    assert any(line.endswith("goes on and ends") and line.startswith("a note") for line in wide.splitlines())
+    assert planned("rebalance", "--out", "plan.json", "--no-headers").stderr.splitlines()[0].split()[:3] == [
+        "1",
+        "-",
+        "draining",
+    ]
+    assert folded.splitlines()[0].split()[:3] == ["broker", "rack", "state"]
+
+
+# --- old spellings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "written"),
+    [
+        (("-o", "plan"), "--out plan", "plan/plan-0001.json"),
+        (("-o", "plan.json"), "--out plan.json", "plan.json"),
+        (("-o", "./json"), "--out ./json", "json/plan-0001.json"),
+        (("--output", "csv"), "--out csv", "csv/plan-0001.json"),
+        (("--json", "--out", "plan"), "-o json", "plan/plan-0001.json"),
+        (("-o", "plan", "--json"), "--out plan -o json", "plan/plan-0001.json"),
+    ],
+)
+def test_an_old_spelling_works_with_one_warning(planner: Planner, old: tuple[str, ...], new: str, written: str) -> None:
+    result = planned("rebalance", *old)
+    assert result.exit_code == 0
+    warnings = [line for line in result.stderr.splitlines() if "old spelling" in line]
+    assert [line.partition(": use ")[2] for line in warnings] == [new]
+    assert Path(written).exists()
+    assert bool(result.stdout) is ("--json" in old)
+    assert planner.requests
+
+
+def test_a_format_is_no_folder_though_there_is_one(planner: Planner) -> None:
+    Path("json").mkdir()
+    assert json.loads(planned("rebalance", "-o", "json", "--out", "plan").stdout)["moved_bytes"] == 300
+    assert list(Path("json").iterdir()) == []
+    assert planned("rebalance", "--out", "json").exit_code == 0
+    assert Path("json/plan-0001.json").exists()
+    assert planner.requests
+
+
 def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> None:
-    assert planned("rebalance", "-o", "plan", "--report", "report.html").exit_code == 0
+    assert planned("rebalance", "--out", "plan", "--report", "report.html").exit_code == 0
     assert (tmp_path / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert planner.requests
 
@@ -266,18 +324,18 @@ def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> 
         ),
         (
             ("rebalance", "--master", "yarn"),
-            "on a cluster, workers write the plan: give -o, a place that all of them share",
+            "on a cluster, workers write the plan: give --out, a place that all of them share",
         ),
         (
             ("rebalance", "--remote", "sc://host:15002"),
-            "on a cluster, workers write the plan: give -o, a place that all of them share",
+            "on a cluster, workers write the plan: give --out, a place that all of them share",
         ),
         (
-            ("rebalance", "-o", "plan", "--remote", "host:15002"),
+            ("rebalance", "--out", "plan", "--remote", "host:15002"),
             "remote must be a Spark Connect address such as sc://host:15002, not 'host:15002'",
         ),
         (
-            ("rebalance", "-o", "plan", "--remote", "sc://host", "--master", "yarn"),
+            ("rebalance", "--out", "plan", "--remote", "sc://host", "--master", "yarn"),
             "master and remote are two places for Spark to run: give one of them",
         ),
         (
@@ -285,14 +343,14 @@ def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> 
             "the kernel engine runs without Spark: leave out master and remote, or choose engine spark",
         ),
         (
-            ("rebalance", "--json"),
-            "--json prints to stdout, where the plan goes without -o: give -o",
+            ("rebalance", "-o", "json"),
+            "-o json prints to stdout, where the plan goes without --out: give --out",
         ),
-        (("rebalance", "-o", "no/plan.json"), "no/plan.json: there is no folder no"),
-        (("rebalance", "-o", "no/plan"), "no/plan: there is no folder no"),
-        (("rebalance", "-o", "full"), "full is not empty: name another folder for the plan, or empty this one"),
+        (("rebalance", "--out", "no/plan.json"), "no/plan.json: there is no folder no"),
+        (("rebalance", "--out", "no/plan"), "no/plan: there is no folder no"),
+        (("rebalance", "--out", "full"), "full is not empty: name another folder for the plan, or empty this one"),
         (
-            ("rebalance", "-o", "full/file"),
+            ("rebalance", "--out", "full/file"),
             "full/file is a file: name a folder for the plan, or a file that ends in .json",
         ),
         (("rebalance", "--report", "full"), "full is a folder: name a file"),
@@ -332,7 +390,7 @@ def test_what_no_option_takes_is_told_with_the_usage(
 @pytest.mark.parametrize("output", ["plan", "plan.json"])
 def test_a_refused_plan_leaves_nothing(planner: Planner, tmp_path: Path, output: str) -> None:
     planner.refusal = "broker 9 is not in the snapshot: choose from 1, 2"
-    result = planned("relieve", "--brokers", "9", "-o", output, "--report", "report.html")
+    result = planned("relieve", "--brokers", "9", "--out", output, "--report", "report.html")
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {planner.refusal}\n")
     assert list(tmp_path.iterdir()) == []
 
@@ -345,7 +403,7 @@ def test_ctrl_c_leaves_nothing(planner: Planner, tmp_path: Path, monkeypatch: py
         raise AssertionError
 
     monkeypatch.setattr("klamm.cli.planning.making.compute_plan", interrupted)
-    result = planned("rebalance", "-o", "plan")
+    result = planned("rebalance", "--out", "plan")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "")
     assert planner.requests
     assert list(tmp_path.iterdir()) == []

@@ -114,7 +114,7 @@ async def test_every_command_that_asks_a_cluster_takes_a_profile(
     assert said == "Error: the profile names a ZooKeeper: name brokers with --bootstrap-server\n"
     for words in (("topic", "list", "--timeout", "1"), ("state", "dump"), ("cluster", "describe", "--timeout", "1")):
         assert "127.0.0.1:1" in await refusal(*words, "--profile", "old")
-    plan = ("plan", "remove-brokers", "--brokers", "1", "-o", str(tmp_path / "plan.json"))
+    plan = ("plan", "remove-brokers", "--brokers", "1", "--out", str(tmp_path / "plan.json"))
     assert clusters["profile"] in (await run_klamm(*plan, "--profile", "lab")).stderr.decode()
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requirement("E3")
 
 
 async def planned(klamm: Shell, folder: Path, *more: str) -> None:
-    await klamm("plan", "remove-brokers", "--brokers", "1", *more, "-o", str(folder))
+    await klamm("plan", "remove-brokers", "--brokers", "1", *more, "--out", str(folder))
 
 
 async def replicas(klamm: Shell) -> list[list[int]]:

@@ -65,7 +65,7 @@ async def planned(klamm: Shell, tmp_path: Path, *options: str) -> Path:
     partitions = json.loads(await klamm("topic", "describe", "-o", "json"))
     brokers = [{"id": broker} for broker in range(1, 7)]
     snapshot.write_text(json.dumps({"brokers": brokers, "partitions": partitions}))
-    done = await run_klamm("plan", *options, "--snapshot", str(snapshot), "-o", str(file))
+    done = await run_klamm("plan", *options, "--snapshot", str(snapshot), "--out", str(file))
     assert done.returncode == 0, done.stderr
     return file
 
@@ -100,7 +100,7 @@ async def test_the_way_back_of_a_plan_is_held_to_its_start_as_well(klamm: Shell,
     await planned(klamm, tmp_path, "remove-brokers", "--brokers", "1")
     done = await run_klamm(
         *("plan", "remove-brokers", "--brokers", "1", "--snapshot", str(tmp_path / "snapshot.json")),
-        *("-o", str(tmp_path / "folder")),
+        *("--out", str(tmp_path / "folder")),
     )
     assert done.returncode == 0, done.stderr
     back = ("reassignment", "execute", "--reassignment-json-file", str(tmp_path / "folder" / "rollback.json"))

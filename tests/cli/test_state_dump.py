@@ -34,7 +34,7 @@ async def test_planning_reads_each_format(zookeeper: str, tmp_path: Path) -> Non
         await store.multi([*map(Create, parents), Create(paths.topic("orders"), topic)])
         await register_deaf_broker(store, 1)
         for form in FORMATS:
-            output = ("--format", form, "--output", str(tmp_path / form))
+            output = ("--format", form, "--out", str(tmp_path / form))
             done = await run_klamm("state", "dump", "--zookeeper", address, *output)
             assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         printed = await run_klamm("state", "dump", "--zookeeper", address, "--format", "jsonl")
@@ -60,12 +60,26 @@ def test_a_dump_that_breaks_off_leaves_nothing(form: str, tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+async def test_a_file_after_o_is_the_old_spelling(zookeeper: str, tmp_path: Path) -> None:
+    address = f"{zookeeper}/dump-old"
+    async with open_zookeeper(address) as store:
+        await store.multi([*map(Create, ("/brokers", paths.BROKER_IDS, paths.TOPICS))])
+        for option, name in (("-o", f"{tmp_path}/old.json"), ("--output", f"{tmp_path}/json")):
+            done = await run_klamm("state", "dump", "--zookeeper", address, option, name)
+            warning = f"-o {name} is an old spelling, which later releases refuse: use --out {name}\n"
+            assert (done.returncode, done.stdout, done.stderr.decode()) == (0, b"", warning)
+        done = await run_klamm("state", "dump", "--zookeeper", address, "-o", "json")
+    assert (done.returncode, done.stderr) == (0, b"")
+    for name in ("old.json", "json"):
+        assert (tmp_path / name).read_bytes() == done.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ((), "a folder of Parquet cannot go to stdout: name one with --output"),
-        (("-o", "."), ". exists already: name another folder"),
-        (("-o", "/proc/dump"), "/proc/dump.part: No such file or directory"),
+        ((), "a folder of Parquet cannot go to stdout: name one with --out"),
+        (("--out", "."), ". exists already: name another folder"),
+        (("--out", "/proc/dump"), "/proc/dump.part: No such file or directory"),
     ],
 )
 def test_parquet_has_a_new_folder(options: tuple[str, ...], line: str) -> None:
@@ -75,7 +89,7 @@ def test_parquet_has_a_new_folder(options: tuple[str, ...], line: str) -> None:
 
 async def test_parquet_without_pyarrow(tmp_path: Path) -> None:
     script = "import sys\nsys.modules['pyarrow'] = None\nfrom klamm.cli import main\nmain(sys.argv[1:])\n"
-    arguments = ("state", "dump", "--zookeeper", "localhost:1", "--format", "parquet", "-o", str(tmp_path / "dump"))
+    arguments = ("state", "dump", "--zookeeper", "localhost:1", "--format", "parquet", "--out", str(tmp_path / "dump"))
     done = await trio.run_process(
         [sys.executable, "-c", script, *arguments], capture_stderr=True, check=False, env=dict(os.environ)
     )

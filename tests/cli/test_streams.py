@@ -64,7 +64,7 @@ COMMANDS = {
     "a plan's moves": ("plan", "remove-brokers", "--snapshot", "snapshot.json", "--brokers", "1"),
     "a plan's summary": (
         *("plan", "remove-brokers", "--snapshot", "snapshot.json", "--brokers", "1"),
-        *("--json", "-o", "plan"),
+        *("-o", "json", "--out", "plan"),
     ),
 }
 """Commands that print, each in another way, and need no cluster."""
@@ -136,7 +136,7 @@ def test_all_streams_closed(command: Sequence[str]) -> None:
 
 
 def test_a_plan_needs_no_stream_to_write_its_moves_into_a_file() -> None:
-    assert redirected("<&- >&- 2>&-", *PLAN, "-o", "moves.json").returncode == 0
+    assert redirected("<&- >&- 2>&-", *PLAN, "--out", "moves.json").returncode == 0
     assert '"replicas":[2]' in Path("moves.json").read_text()
 
 

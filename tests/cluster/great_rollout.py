@@ -172,7 +172,7 @@ class GreatRollout:
         await self.load.fill(self.size.records, RECORD_BYTES)
         await self._throttle_by_hand()
         leaving = ",".join(map(str, LEAVING))
-        await self.klamm("plan", "remove-brokers", "--brokers", leaving, "-o", str(self.plan))
+        await self.klamm("plan", "remove-brokers", "--brokers", leaving, "--out", str(self.plan))
 
     async def _create_topics(self) -> None:
         spread = len(LEAVING)

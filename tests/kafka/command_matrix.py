@@ -250,7 +250,7 @@ async def plan(scene: Scene) -> bool:
     dump = json.loads(await scene.shell("state", "dump"))
     assert {row["bytes"] is not None for row in dump["partitions"] if row["topic"] == "orders"} == {True}
     path = trio.Path(scene.folder / "plan.json")
-    await scene.shell("plan", "remove-brokers", "--brokers", "3", "-o", str(path))
+    await scene.shell("plan", "remove-brokers", "--brokers", "3", "--out", str(path))
     planned = json.loads(await path.read_text())["partitions"]
     return {(row["topic"], row["partition"]) for row in planned} >= {("orders", 0), ("few", 0)}
 

@@ -54,7 +54,10 @@ async def handed(verb: str, address: str, *options: str) -> Any:
 async def refused(verb: str, address: str, *options: str) -> str:
     done = await run_klamm("controller", verb, "--zookeeper", address, *options)
     assert done.returncode == 1
-    return done.stderr.decode().strip()
+    named, line = done.stderr.decode().strip().splitlines()
+    assert named.startswith("cluster ")
+    assert named.endswith(f" at {address}")
+    return line
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
@@ -114,7 +117,15 @@ async def test_the_office_is_taken_from_a_broker_and_given_back(broker: RealBrok
             foreign = "Error: controller 1 of Kafka's own is in office: there is nothing to release"
             assert await refused("release", address) == foreign
             taken = await handed("take-over", address)
-            assert taken == {"controller": OURS, "epoch": before + 1, "was_in_office": False}
+            assert taken == {
+                "controller": OURS,
+                "epoch": before + 1,
+                "was_in_office": False,
+                "findings": [],
+                "forced": False,
+                "candidates": [],
+                "is_dry_run": False,
+            }
             assert service.is_active
             await resignations(broker, 1)
             await create_topic(store, "new", BROKER)
@@ -125,7 +136,8 @@ async def test_the_office_is_taken_from_a_broker_and_given_back(broker: RealBrok
         assert (await read_office(store)).lock is None
         given = await handed("release", address)
         topics = [{"topic": "auto", "partitions": [0]}]
-        assert given == {"kafka_controller": BROKER, "released": OURS, "topics_that_name_it": topics}
+        office = {"kafka_controller": BROKER, "released": OURS, "topics_that_name_it": topics}
+        assert given == office | {"is_dry_run": False}
         await until(partial(is_led, store, "auto"))
         assert await epoch_of(store) == before + 2
         none = "Error: no controller of Klamm's is running: start one with `klamm controller run --kafka`"

@@ -86,9 +86,11 @@ async def test_what_kafka_does_not_tell_is_unknown() -> None:
 async def test_planning_reads_a_dump_of_a_running_cluster(form: str, tmp_path: Path) -> None:
     dump, plan = str(tmp_path / f"dump.{form}"), str(tmp_path / "plan.json")
     async with cluster(1, 2, 3) as nodes:
-        await output(nodes, "state", "dump", "--format", form, "--output", dump)
+        await output(nodes, "state", "dump", "--format", form, "--out", dump)
     loads = ("--loads", dump) if form == "parquet" else ()
-    done = await run_klamm("plan", "add-brokers", "--brokers", "3", "--snapshot", dump, *loads, "--json", "-o", plan)
+    done = await run_klamm(
+        "plan", "add-brokers", "--brokers", "3", "--snapshot", dump, *loads, "-o", "json", "--out", plan
+    )
     assert done.returncode == 0, done.stderr.decode()
     assert bytes_at_3(done.stdout) == (4_000 if loads else 0)
 
@@ -96,7 +98,7 @@ async def test_planning_reads_a_dump_of_a_running_cluster(form: str, tmp_path: P
 async def test_a_plan_reads_the_running_cluster(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     async with cluster(1, 2, 3) as nodes:
-        printed = await output(nodes, "plan", "add-brokers", "--brokers", "3", "--json", "-o", str(plan))
+        printed = await output(nodes, "plan", "add-brokers", "--brokers", "3", "-o", "json", "--out", str(plan))
     assert bytes_at_3(printed) == 4_000
     assert len(json.loads(plan.read_bytes())["partitions"]) == 4
 
@@ -106,7 +108,7 @@ async def test_a_disk_that_is_told_is_not_exceeded(tmp_path: Path) -> None:
         full = DescribeLogDirsResult(0, "/data", (), 2 * FREE, 0)
         nodes.nodes[3].answers[kafka.DescribeLogDirsRequest] = kafka.DescribeLogDirsResponse(results=(full,))
         at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
-        plan = ("plan", "add-brokers", "--brokers", "3", "-o", str(tmp_path / "plan.json"))
+        plan = ("plan", "add-brokers", "--brokers", "3", "--out", str(tmp_path / "plan.json"))
         done = await run_klamm(*plan, "--bootstrap-server", at)
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads((tmp_path / "plan.json").read_bytes())["partitions"] == []

@@ -67,7 +67,7 @@ class Operator:
     async def plan(self, *goal: str, at: str = "plan.json") -> Path:
         """Plan from the running cluster, and return the file."""
         file = self.folder / at
-        done = await run_klamm("plan", *goal, "--bootstrap-server", self.shell.bootstrap, "-o", str(file))
+        done = await run_klamm("plan", *goal, "--bootstrap-server", self.shell.bootstrap, "--out", str(file))
         assert done.returncode == 0, done.stderr.decode()
         return file
 
@@ -119,7 +119,7 @@ async def check_disks(shell: Shell, folder: Path, tells_disks: bool) -> None:
     """Find what is unknown of disks said, and those of a table not exceeded: nothing is moved to a full one."""
     table, plan = folder / "brokers.csv", folder / "full.json"
     await trio.Path(table).write_text("id,disk\n1,1000000000\n2,1000000000\n3,1\n")
-    words = ("plan", "add-brokers", "--brokers", "3", "--bootstrap-server", shell.bootstrap, "-o", str(plan))
+    words = ("plan", "add-brokers", "--brokers", "3", "--bootstrap-server", shell.bootstrap, "--out", str(plan))
     done = await run_klamm(*words, "--brokers-table", str(table))
     assert done.returncode == 0, done.stderr.decode()
     said = "the disk of brokers 1, 2, 3 is not known: the broker does not tell how large its disks are"

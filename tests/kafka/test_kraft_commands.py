@@ -221,7 +221,7 @@ def fill(bootstrap: str) -> None:
 async def plan_and_move(shell: Shell, folder: Path) -> None:
     """Plan from the running cluster, carry the plan out, and verify it."""
     plan, rollback = str(folder / "plan.json"), str(folder / "rollback.json")
-    await shell("plan", "add-brokers", "--brokers", "3", "-o", plan)
+    await shell("plan", "add-brokers", "--brokers", "3", "--out", plan)
     file = ("--reassignment-json-file", plan)
     done = await shell("reassignment", "execute", *file, "--rollback-json-file", rollback)
     assert done.count(": complete") == 4

@@ -158,7 +158,7 @@ async def test_it_is_aborted_with_the_order_restored(tmp_path: Path) -> None:
 async def test_a_plan_of_the_running_cluster_is_carried_out_with_its_leaders(tmp_path: Path) -> None:
     async with cluster_with_records(tmp_path) as shell:
         plan = tmp_path / "plan"
-        await shell("plan", "add-brokers", "--brokers", "3", "-o", str(plan))
+        await shell("plan", "add-brokers", "--brokers", "3", "--out", str(plan))
         said = await shell("rollout", "run", str(plan), "--dry-run")
         assert " moves, " in said
         assert (await shell("rollout", "run", str(plan), "--in-flight", "40")).startswith("rollout: done: ")

@@ -123,7 +123,8 @@ async def refused(cluster: RealCluster) -> str:
     """Return the one line with which `take-over` ends."""
     done = await run_klamm("controller", "take-over", *at(cluster))
     assert done.returncode == 1, done.stdout.decode()
-    [line] = done.stderr.decode().strip().splitlines()
+    [named, line] = done.stderr.decode().strip().splitlines()
+    assert named.startswith("cluster ")
     return line
 
 

@@ -14,9 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 
+from klamm.cli.formats import schema_of
+from klamm.cli.run_documents import RandomRun, RandomRuns, ScenarioRuns
+from klamm.cli.simulate import simulate as command
 from simulator.random_run.run import RunOutcome
 from simulator.scenario.language import schema
 from tests.cli.shell import forks
@@ -90,6 +94,24 @@ def test_json_has_the_partitions_the_rows_and_the_trace(scenario: Path, argument
         assert (run["succeeded"], partition["replicas"], partition["leader"]) == (True, [2, 3], 2)
         assert run["rows"][-1]["step"] == "B6"
         assert {entry["kind"] for entry in run["trace"]} >= {"event", "round", "commit", "frame"}
+
+
+def test_documents_have_the_schema_of_the_command(scenario: Path) -> None:
+    one, many = simulate("--seed", "3", "-o", "json"), simulate("--seeds", "3..4", "-o", "json")
+    for done, kind in ((simulate(str(scenario), "-o", "json"), ScenarioRuns), (one, RandomRun), (many, RandomRuns)):
+        found = msgspec.json.decode(done.stdout, type=kind)
+        assert set(orjson.loads(done.stdout)) == set(kind.__struct_fields__)
+        assert orjson.loads(msgspec.json.encode(found)) == orjson.loads(done.stdout)
+        assert {"$ref": f"#/$defs/{kind.__name__}"} in schema_of(command)["anyOf"]
+
+
+def test_wide_is_a_table_and_heads_can_be_left_out(scenario: Path) -> None:
+    for arguments in ((str(scenario),), ("--seeds", "3..4")):
+        table = simulate(*arguments).stdout
+        assert simulate(*arguments, "-o", "wide").stdout == table
+        bare = simulate(*arguments, "--no-headers").stdout
+        assert table.endswith(bare)
+        assert 1 <= len(table.splitlines()) - len(bare.splitlines()) <= 2
 
 
 def test_a_random_run_in_yaml_has_its_plan_and_its_trace() -> None:
@@ -167,7 +189,7 @@ def test_a_scenario_may_have_a_seed_of_its_own_which_an_option_overrides(scenari
             "Error: --shrink makes random runs smaller: give it --seed or --seeds, and no scenario",
         ),
         ("--seed 1 --shrink -o json", 2, "Error: --shrink prints scenarios and tables: use it without -o"),
-        ("--seed 1 -o xml", 2, "'xml' is not one of 'table', 'json', 'yaml'."),
+        ("--seed 1 -o xml", 2, "'xml' is not one of 'table', 'wide', 'json', 'yaml'."),
         (".gitignore", 1, ".gitignore:1:1: a scenario is a mapping with the keys cluster, topics, load,"),
     ],
 )

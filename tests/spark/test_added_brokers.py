@@ -23,12 +23,12 @@ def invoked(tmp_path: Path, brokers: str, *options: str, extra: tuple[dict[str, 
     snapshot, table = tmp_path / "snapshot.json", tmp_path / "brokers.json"
     snapshot.write_text(json.dumps({"brokers": [{"id": id_} for id_ in (*FULL, 4, 5)], "partitions": rows}))
     table.write_text(json.dumps(list(extra) or [{"id": 1}]))
-    where = ("--snapshot", str(snapshot), "--brokers-table", str(table), "-o", f"{tmp_path}/plan.json")
+    where = ("--snapshot", str(snapshot), "--brokers-table", str(table), "--out", f"{tmp_path}/plan.json")
     return CliRunner().invoke(plan, ["add-brokers", "--brokers", brokers, *where, *options])
 
 
 def report(tmp_path: Path, brokers: str, *options: str, extra: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
-    done = invoked(tmp_path, brokers, "--json", *options, extra=extra)
+    done = invoked(tmp_path, brokers, "-o", "json", *options, extra=extra)
     assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from klamm.cli.planning.generating import generate_cluster
+from klamm.cli.formats import schema_of
+from klamm.cli.planning.generating import GeneratedFiles, generate_cluster
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.files import rows_of
 from spark_bridge.generator.shapes import ClusterShape
@@ -19,7 +21,7 @@ SMALL = ("--brokers", "4", "--racks", "2", "--topics", "3", "--partitions", "20"
 
 
 def generate(folder: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(generate_cluster, [*arguments, "-o", str(folder)])
+    return CliRunner().invoke(generate_cluster, [*arguments, "--out", str(folder)])
 
 
 def test_snapshot_loads_and_brokers_are_written(tmp_path: Path) -> None:
@@ -33,6 +35,28 @@ def test_snapshot_loads_and_brokers_are_written(tmp_path: Path) -> None:
     assert [len(snapshot), len(loads)] == [20, 20]
     assert (folder / "brokers.csv").read_text().splitlines()[:2] == ["id,rack,capacity,disk", "1,rack-1,1,25769803776"]
     assert len((folder / "brokers.csv").read_text().splitlines()) == 6
+
+
+def test_the_files_are_named_in_a_document(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    result = generate(folder, *SMALL, "-o", "json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    files = msgspec.json.decode(result.stdout, type=GeneratedFiles)
+    assert (files.partitions, files.topics, files.brokers) == (20, 3, 4)
+    assert all(Path(name).exists() for name in (files.snapshot, files.loads, files.brokers_table))
+    assert schema_of(generate_cluster)["$ref"] == "#/$defs/GeneratedFiles"
+
+
+def test_a_folder_after_o_is_the_old_spelling(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    result = CliRunner().invoke(generate_cluster, [*SMALL, "-o", str(folder)])
+    warning, *lines = result.stderr.splitlines()
+    assert (result.exit_code, warning) == (
+        0,
+        f"-o {folder} is an old spelling, which later releases refuse: use --out {folder}",
+    )
+    assert lines[0] == "20 partitions in 3 topics on 4 brokers. Try:"
+    assert (folder / "brokers.csv").exists()
 
 
 def test_the_same_numbers_give_the_same_files(tmp_path: Path) -> None:

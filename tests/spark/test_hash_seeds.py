@@ -20,14 +20,14 @@ def plan(directory: Path, hash_seed: int) -> dict[str, bytes]:
         "--brokers-table",
         cluster / "brokers.csv",
     )
-    command = [sys.executable, "-m", "klamm", "plan", "rebalance", *map(str, inputs), "-o", str(output)]
+    command = [sys.executable, "-m", "klamm", "plan", "rebalance", *map(str, inputs), "--out", str(output)]
     subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": str(hash_seed)}, capture_output=True, check=True)
     return {str(file.relative_to(output)): file.read_bytes() for file in output.rglob("*") if file.is_file()}
 
 
 def test_a_plan_is_the_same_in_another_process(tmp_path: Path) -> None:
     size = ("--brokers", "12", "--topics", "40", "--partitions", "600", "--racks", "3")
-    command = [sys.executable, "-m", "klamm", "plan", "generate-cluster", *size, "-o", str(tmp_path / "cluster")]
+    command = [sys.executable, "-m", "klamm", "plan", "generate-cluster", *size, "--out", str(tmp_path / "cluster")]
     subprocess.run(command, capture_output=True, check=True)
     first = plan(tmp_path, 1)
     assert first == plan(tmp_path, 2)

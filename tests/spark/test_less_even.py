@@ -36,7 +36,7 @@ def invoked(tmp_path: Path, command: str, lists: Sequence[Sequence[int]], racks:
     brokers = [{"id": n, "rack": None if rack == "_" else rack} for n, rack in enumerate(racks)]
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(json.dumps({"brokers": brokers, "partitions": rows}))
-    return CliRunner().invoke(plan, [command, "--snapshot", str(snapshot), "-o", f"{tmp_path}/plan.json", *options])
+    return CliRunner().invoke(plan, [command, "--snapshot", str(snapshot), "--out", f"{tmp_path}/plan.json", *options])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_moves_that_are_asked_for_are_planned_and_warned_of(
     said = " ".join(done.stderr.split())
     assert f"The requested change leaves the cluster less even in {far}: `klamm plan {cure}` may correct that" in said
     assert "was forced" not in said
-    document = json.loads(invoked(tmp_path, command[0], lists, racks, *command[1:], "--json").stdout)
+    document = json.loads(invoked(tmp_path, command[0], lists, racks, *command[1:], "-o", "json").stdout)
     assert document["worse"] == [far.partition(" ")[0]]
     assert document["needless"] == []
 

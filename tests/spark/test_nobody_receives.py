@@ -22,8 +22,8 @@ def report(tmp_path: Path, command: str, *options: str, states: str = "") -> dic
     snapshot, table = tmp_path / "snapshot.json", tmp_path / "brokers.csv"
     snapshot.write_text(json.dumps({"brokers": [{"id": id_} for id_ in (1, 2, 3)], "partitions": rows}))
     table.write_text(f"id,state\n{states}")
-    where = ("--snapshot", str(snapshot), "--brokers-table", str(table), "-o", f"{tmp_path}/plan.json")
-    done = CliRunner().invoke(plan, [command, *where, "--json", *options])
+    where = ("--snapshot", str(snapshot), "--brokers-table", str(table), "--out", f"{tmp_path}/plan.json")
+    done = CliRunner().invoke(plan, [command, *where, "-o", "json", *options])
     assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -19,7 +19,7 @@ def cluster(tmp_path: Path) -> tuple[str, ...]:
     """Generate a cluster that has grown; give the options that name its files."""
     folder = tmp_path / "cluster"
     shape = ("--brokers", "12", "--racks", "3", "--topics", "20", "--partitions", "600")
-    assert CliRunner().invoke(plan, ["generate-cluster", *shape, "-o", str(folder)]).exit_code == 0
+    assert CliRunner().invoke(plan, ["generate-cluster", *shape, "--out", str(folder)]).exit_code == 0
     options = ("--snapshot", f"{folder}/snapshot", "--loads", f"{folder}/loads")
     return (*options, "--brokers-table", f"{folder}/brokers.csv")
 
@@ -36,7 +36,9 @@ def replicas_of(table: Path) -> dict[tuple[str, int], list[int]]:
 
 def test_a_cluster_that_has_grown_is_rebalanced(cluster: tuple[str, ...], tmp_path: Path) -> None:
     folder, page = tmp_path / "plan", tmp_path / "report.html"
-    report = json.loads(planned("rebalance", *cluster, "-o", str(folder), "--report", str(page), "--json").stdout)
+    report = json.loads(
+        planned("rebalance", *cluster, "--out", str(folder), "--report", str(page), "-o", "json").stdout
+    )
     assert {path.name for path in folder.iterdir()} == {
         "made-from.json",
         "plan.json",
@@ -53,14 +55,14 @@ def test_a_cluster_that_has_grown_is_rebalanced(cluster: tuple[str, ...], tmp_pa
 
 
 def test_what_is_planned_without_a_folder_is_the_same(cluster: tuple[str, ...], tmp_path: Path) -> None:
-    planned("remove-brokers", "--brokers", "3", *cluster, "-o", f"{tmp_path}/plan.json")
+    planned("remove-brokers", "--brokers", "3", *cluster, "--out", f"{tmp_path}/plan.json")
     printed = planned("remove-brokers", "--brokers", "3", *cluster).stdout
     assert (tmp_path / "plan.json").read_text() == printed
     assert not any(3 in row["replicas"] for row in json.loads(printed)["partitions"])
 
 
 def test_an_unknown_broker_is_told_and_nothing_is_written(cluster: tuple[str, ...], tmp_path: Path) -> None:
-    arguments = ["remove-brokers", "--brokers", "99", *cluster, "-o", f"{tmp_path}/plan"]
+    arguments = ["remove-brokers", "--brokers", "99", *cluster, "--out", f"{tmp_path}/plan"]
     result = CliRunner().invoke(plan, arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: broker 99 is not in the snapshot: choose from 1, 2, 3, ")
@@ -90,7 +92,7 @@ def test_a_topic_that_is_not_there_is_told_and_nothing_is_written(
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(TWO_TOPICS)
     arguments = ["set-replication-factor", "--replication-factor", "2", "--topics", topics]
-    result = CliRunner().invoke(plan, [*arguments, "--snapshot", str(snapshot), "-o", f"{tmp_path}/plan.json"])
+    result = CliRunner().invoke(plan, [*arguments, "--snapshot", str(snapshot), "--out", f"{tmp_path}/plan.json"])
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {line}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["snapshot.json"]
 

@@ -48,7 +48,7 @@ def test_a_fixture_of_others_ends_as_even_as_a_maximum_flow_makes_it(tmp_path: P
     document = json.loads(FIXTURE.read_text())
     rows, expect = document["snapshot"]["partitions"], document["expect"]
     output = tmp_path / "plan.json"
-    done = invoked(written(tmp_path, document["snapshot"]), "-o", str(output), "--json")
+    done = invoked(written(tmp_path, document["snapshot"]), "--out", str(output), "-o", "json")
     assert done.exit_code == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["changed"], report["reordered"]) == (expect["reorders"], expect["reorders"])
@@ -66,7 +66,7 @@ def test_the_file_is_one_that_an_election_takes(tmp_path: Path) -> None:
     rows = [{"topic": "t", "partition": n, "replicas": [1, 2]} for n in range(4)]
     output = tmp_path / "plan.json"
     snapshot = written(tmp_path, {"brokers": [{"id": 1}, {"id": 2}], "partitions": rows})
-    assert invoked(snapshot, "-o", str(output)).exit_code == 0
+    assert invoked(snapshot, "--out", str(output)).exit_code == 0
     wanted = read_wanted(output)
     assert wanted.plain == ()
     assert list(wanted.orders.values()) == [(2, 1), (2, 1)]
@@ -76,7 +76,7 @@ def test_the_file_is_one_that_an_election_takes(tmp_path: Path) -> None:
 def test_the_report_tells_of_an_election_and_of_no_bytes(tmp_path: Path) -> None:
     rows = [{"topic": "t", "partition": n, "replicas": [1, 2]} for n in range(4)]
     snapshot = written(tmp_path, {"brokers": [{"id": 1}, {"id": 2}], "partitions": rows})
-    said = " ".join(invoked(snapshot, "-o", f"{tmp_path}/plan.json").stderr.split())
+    said = " ".join(invoked(snapshot, "--out", f"{tmp_path}/plan.json").stderr.split())
     assert "No data moves. `klamm leader elect --election-type preferred --path-to-json-file plan.json` orders" in said
     assert "2 of 4 partitions change, 2 of them by order only." in said
     assert "To move" not in said

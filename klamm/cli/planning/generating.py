@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import click
 from attrs import evolve
+from msgspec import Struct
 from rich.console import Console
 from rich.progress import Progress
 
 from klamm.cli.decorators import with_options
+from klamm.cli.formats import Format, View, out_option, show
 from klamm.cli.progress import is_animated
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.shapes import SHAPES, ClusterShape, shape_named
@@ -32,6 +34,17 @@ def _numbers(command: click.decorators.FC) -> click.decorators.FC:
     return with_options(command, options)
 
 
+class GeneratedFiles(Struct):
+    """A generated cluster: its numbers, and the paths of its files."""
+
+    partitions: int
+    topics: int
+    brokers: int
+    snapshot: str
+    loads: str
+    brokers_table: str
+
+
 @click.command("generate-cluster")
 @click.option(
     "--shape",
@@ -42,14 +55,16 @@ def _numbers(command: click.decorators.FC) -> click.decorators.FC:
     help=f"The defaults of the numbers: {', '.join(SHAPES)}.",
 )
 @_numbers
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for the files.")
-def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
+@out_option(GeneratedFiles, "A new folder for the files.", "FOLDER")
+def generate_cluster(shape: str, out: str | None, output: Format, **numbers: int | None) -> None:
     """Generate a cluster to try plans on. It consists of FOLDER/snapshot, FOLDER/loads and FOLDER/brokers.csv.
 
     The shapes uniform, linear and exponential are those of Cruise Control's tests. In `history`, brokers were added one
     after another, and older ones are fuller. In `mostly-empty`, nine of ten topics are empty. The others have the sizes
     of real clusters. The same numbers give the same cluster.
     """
+    if out is None:
+        raise click.UsageError("Missing option '--out'.")
     try:
         from spark_bridge.generator.files import write_cluster
     except ModuleNotFoundError as error:
@@ -59,11 +74,18 @@ def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
         chosen = _chosen(shape, numbers)
         with Progress(console=console, transient=True, disable=not is_animated(console)) as progress:
             task = progress.add_task("partitions", total=chosen.partitions)
-            write_cluster(chosen, Path(output), lambda written: progress.advance(task, written))
+            write_cluster(chosen, Path(out), lambda written: progress.advance(task, written))
     except PlanError as error:
         raise click.ClickException(str(error)) from None
-    console.print(f"{chosen.partitions:,} partitions in {chosen.topics:,} topics on {chosen.brokers:,} brokers. Try:")
-    paths = f"--snapshot {output}/snapshot --loads {output}/loads --brokers-table {output}/brokers.csv"
+    made = GeneratedFiles(
+        *(chosen.partitions, chosen.topics, chosen.brokers),
+        *(f"{out}/{name}" for name in ("snapshot", "loads", "brokers.csv")),
+    )
+    if output.is_document:
+        show(View(made, ()), output)
+        return
+    console.print(f"{made.partitions:,} partitions in {made.topics:,} topics on {made.brokers:,} brokers. Try:")
+    paths = f"--snapshot {made.snapshot} --loads {made.loads} --brokers-table {made.brokers_table}"
     console.print(f"klamm plan rebalance {paths}")
 
 

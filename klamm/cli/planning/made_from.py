@@ -14,6 +14,7 @@ import click
 from attrs import frozen
 
 from klamm.cli.connect import Cluster
+from klamm.cli.formats import Format
 from klamm.cli.output_files import is_stream
 from klamm.cli.planning.options import Options
 from klamm.cli.streams import line_of
@@ -76,7 +77,7 @@ class MadeFrom:
             return cls(GoalKind(found["goal"]), found["cluster"], tuple(found["loads"]), found["brokers_table"], known)
         except (FileNotFoundError, NotADirectoryError):
             raise click.ClickException(
-                f"{folder} does not say what the plan was made from, as folders of `klamm plan -o` do: {_AGAIN}"
+                f"{folder} does not say what the plan was made from, as folders of `klamm plan --out` do: {_AGAIN}"
             ) from None
         except OSError as error:
             raise click.ClickException(line_of(error)) from None
@@ -98,9 +99,10 @@ class MadeFrom:
             remote=None,
             conf={},
             timeout=None,
-            output=None,
+            out=None,
+            output=Format.TABLE,
+            no_headers=False,
             report=None,
-            as_json=False,
             **self.others,  # type: ignore[typeddict-item]
         )
         return options

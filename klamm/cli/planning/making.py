@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from controller.admin.planning import compute_plan
-from klamm.cli.output import print_json
+from klamm.cli.formats import Format, View, show as show_document
 from klamm.cli.output_files import check_file, is_stream, write_output
 from klamm.cli.planning.live import live_inputs, require_one_cluster
 from klamm.cli.planning.made_from import MadeFrom
@@ -44,13 +44,13 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     """
     require_one_cluster(options)
     _check_places(options)
-    with workplace(options["output"]) as place:
-        folder = plan_folder(options["output"], place)
+    with workplace(options["out"]) as place:
+        folder = plan_folder(options["out"], place)
         summary = plan_into(folder, place, kind, options)
         if isinstance(folder, Path):
             MadeFrom.of(kind, options).write(folder)
         _write(summary, folder, options)
-    _report(summary, as_json=options["as_json"])
+    _report(summary, options["output"], headers=not options["no_headers"])
 
 
 def plan_into(folder: Source, place: Path, kind: GoalKind, options: Options) -> Summary:
@@ -64,14 +64,15 @@ def plan_into(folder: Source, place: Path, kind: GoalKind, options: Options) -> 
 
 
 def _check_places(options: Options) -> None:
-    output, report, master = options["output"], options["report"], options["master"]
-    if options["as_json"] and output is None:
-        raise click.ClickException("--json prints to stdout, where the plan goes without -o: give -o")
+    out, report, master = options["out"], options["report"], options["master"]
+    form = options["output"]
+    if form.is_document and out is None:
+        raise click.ClickException(f"-o {form} prints to stdout, where the plan goes without --out: give --out")
     is_on_cluster = options["remote"] or (master or "local").partition("[")[0] != "local"
-    if is_on_cluster and (output is None or is_stream(Path(output))):
-        raise click.ClickException("on a cluster, workers write the plan: give -o, a place that all of them share")
-    if output is not None:
-        check_output(output)
+    if is_on_cluster and (out is None or is_stream(Path(out))):
+        raise click.ClickException("on a cluster, workers write the plan: give --out, a place that all of them share")
+    if out is not None:
+        check_output(out)
     if report is not None:
         check_file(Path(report))
         _require_templates()
@@ -152,14 +153,14 @@ def _write(summary: Summary, folder: Source, options: Options) -> None:
 
         write_output(Path(options["report"]), [html(summary)])
     if isinstance(folder, Path):
-        publish(folder, options["output"])
+        publish(folder, options["out"])
 
 
-def _report(summary: Summary, *, as_json: bool) -> None:
+def _report(summary: Summary, output: Format, *, headers: bool) -> None:
     from klamm.cli.plan_report import print_report
     from spark_bridge.report.document import document
 
-    if as_json:
-        print_json(document(summary))
+    if output.is_document:
+        show_document(View(document(summary), ()), output)
     else:
-        print_report(summary, sys.stderr)
+        print_report(summary, sys.stderr, is_wide=output is Format.WIDE, headers=headers)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypedDict
+from functools import wraps
+from typing import Any, Final, TypedDict
 
 import click
 
+from klamm.cli.completions import broker_lists
 from klamm.cli.connect import Cluster, live_options
 from klamm.cli.decorators import with_options
+from klamm.cli.formats import Format, out_option
 from klamm.cli.names import broker_ids
+from klamm.cli.planning.document import PlanReport
 from klamm.cli.running import patience_option
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
@@ -38,9 +42,10 @@ class Options(TypedDict, total=False):
     remote: str | None
     conf: dict[str, str]
     timeout: float | None
-    output: str | None
+    out: str | None
+    output: Format
+    no_headers: bool
     report: str | None
-    as_json: bool
 
 
 def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
@@ -98,10 +103,6 @@ def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, .
     return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
-def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    return None if text is None else str(source_of(text))
-
-
 def _settings(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         if "=" not in text:
@@ -112,7 +113,9 @@ def _settings(_context: click.Context, option: click.Parameter, texts: tuple[str
 
 def brokers_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """Add the option for the brokers of the goal."""
-    return click.option("--brokers", required=True, metavar="IDS", callback=_ids, help=text)
+    return click.option(
+        "--brokers", required=True, metavar="IDS", callback=_ids, shell_complete=broker_lists, help=text
+    )
 
 
 def topics_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -142,7 +145,11 @@ _INPUTS: Final = (
 )
 _CHOICES: Final = (
     click.option(
-        "--exclude", metavar="IDS", callback=_ids, help="Brokers that receive nothing new and keep what they have."
+        "--exclude",
+        metavar="IDS",
+        callback=_ids,
+        shell_complete=broker_lists,
+        help="Brokers that receive nothing new and keep what they have.",
     ),
     click.option(
         "--tolerance",
@@ -180,19 +187,26 @@ _PLACES: Final = (
     ),
     patience_option(None, "Give up after this time."),
 )
+
+
+def _named_place(command: Callable[..., None]) -> Callable[..., None]:
+    """Pass the place of the plan as a path or as a URL that Spark reaches; `file://` is a path."""
+
+    @wraps(command)
+    def with_place(*, out: str | None, **options: Any) -> None:
+        command(out=None if out is None else str(source_of(out)), **options)
+
+    return with_place
+
+
+_OUT: Final = (
+    "A new folder for the plan: JSON in files of limited size, rollbacks, Parquet. NAME.json writes only the JSON, to "
+    "one file. Without --out, the JSON goes to stdout."
+)
 _RESULTS: Final = (
-    click.option(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        callback=_place,
-        help="A new folder for the plan: JSON in files of limited size, rollbacks, Parquet. NAME.json writes only the "
-        "JSON, to one file. Without -o, the JSON goes to stdout.",
-    ),
+    out_option(PlanReport, _OUT, "FOLDER|NAME.json", has_tables=True, has_old_json=True),
+    _named_place,
     click.option("--report", metavar="FILE", help="Also write the report to this file, as an HTML page."),
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print the report as JSON to stdout, not as tables to stderr."
-    ),
 )
 
 

@@ -47,7 +47,7 @@ class RolloutName(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  as click has it
         """Return files, and the names of a controller's rollouts that begin so."""
-        from klamm.cli.topic_completion import rollouts_of
+        from klamm.cli.completions import rollouts_of
 
         names = [CompletionItem(name) for name in rollouts_of(ctx) if name.startswith(incomplete)]
         return [CompletionItem(incomplete, type="file"), *names]

@@ -54,7 +54,7 @@ _BROKERS: Final = (
 
 
 @define
-class _Traffic:
+class Traffic:
     """The work of moves on each broker. A move that has no byte left to copy still waits for its broker."""
 
     coming: Counter[int] = field(factory=Counter)
@@ -63,7 +63,8 @@ class _Traffic:
     lacking: Counter[int] = field(factory=Counter)
 
     @classmethod
-    def of(cls, reading: Reading, risks: Sequence[AtRisk]) -> _Traffic:
+    def of(cls, reading: Reading, risks: Sequence[AtRisk]) -> Traffic:
+        """Return the work of the moves of a reading with these partitions at risk."""
         found = cls()
         for move in reading.moves:
             found.going.update(move.removing_replicas)
@@ -77,7 +78,7 @@ class _Traffic:
 
 
 def _brokers(reading: Reading, risks: Sequence[AtRisk]) -> Table:
-    traffic = _Traffic.of(reading, risks)
+    traffic = Traffic.of(reading, risks)
     live = {broker.endpoint.id: broker for broker in reading.cluster.brokers}
     # Those that are not alive are known by their replicas.
     replicas = Counter(r for state in reading.partitions for r in state.replicas if r not in live)
@@ -85,7 +86,7 @@ def _brokers(reading: Reading, risks: Sequence[AtRisk]) -> Table:
     return Table("Brokers", _BROKERS, tuple(rows), "no broker is alive")
 
 
-def _broker(id_: int, broker: DescribedBroker | None, replicas: int, traffic: _Traffic) -> Row:
+def _broker(id_: int, broker: DescribedBroker | None, replicas: int, traffic: Traffic) -> Row:
     address, rack, state, leaders = "-", None, Cell("dead", 0, Tone.BAD), 0
     if broker is not None:
         address, rack = address_text(broker.endpoint.host, broker.endpoint.port), broker.endpoint.rack

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from klamm.cli.output import bold, print_table
@@ -14,8 +16,8 @@ _LEFT_OUT = frozenset({"progress"})
 """The columns that say in a picture what another one says."""
 
 
-def print_look(look: Look, where: str) -> None:
-    """Print everything that a look has seen."""
+def print_look(look: Look, where: str, *, is_wide: bool = False, headers: bool = True) -> None:
+    """Print everything that a look has seen; `is_wide` folds no line."""
     if look.reading is None:
         click.echo(f"{moment(look.at_ms)}: {where} does not answer: {look.trouble}")
         return
@@ -29,4 +31,5 @@ def print_look(look: Look, where: str) -> None:
         kept = [number for number, column in enumerate(table.columns) if column.name not in _LEFT_OUT]
         names = [table.columns[number].name for number in kept]
         rows = [[row.cells[number].text for number in kept] for row in table.rows]
-        print_table(names, rows, numbers=[column.name for column in table.columns if column.to_right])
+        numbers = [column.name for column in table.columns if column.to_right]
+        print_table(names, rows, numbers=numbers, room=sys.maxsize if is_wide else None, headers=headers)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
+import yaml
 
 from klamm.cli.demo.task_cluster import task_cluster
+from klamm.cli.formats import schema_of
+from klamm.cli.top import top
+from klamm.cli.top.document import TopLook
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
 from tests.cli.terminal import CTRL_C, PATIENCE_SECONDS, on_terminal
 
@@ -45,6 +51,40 @@ async def test_a_move_in_flight_is_shown(tmp_path: Path) -> None:
     assert lines[2].startswith("1 move in flight")
     [row] = [line.split() for line in lines if line.startswith("orders-0")]
     assert row[:3] == ["orders-0", "1", "9"]
+
+
+async def test_once_is_a_document_for_programs(tmp_path: Path) -> None:
+    async with task_cluster(tmp_path) as cluster:
+        klamm = Shell(await bootstrap_of(cluster.store))
+        await klamm("topic", "create", "orders", "--replica-assignment", "1:2")
+        await register_deaf_broker(cluster.store, 9)
+        file = tmp_path / "plan.json"
+        file.write_text(
+            json.dumps({"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [9, 2]}]})
+        )
+        await klamm("reassignment", "execute", "--reassignment-json-file", str(file), "--no-wait")
+        told = await klamm("top", str(file), "--once", "-o", "json")
+        same = yaml.safe_load(await klamm("top", "--once", "-o", "yaml"))
+        bare = await klamm("top", "--once", "--no-headers")
+    look = msgspec.json.decode(told, type=TopLook, strict=True)
+    assert look.at.utcoffset() == timedelta(0)
+    assert (look.controller, look.counts.partitions, look.counts.being_reassigned) == (1001, 1, 1)
+    assert [(broker.id, broker.moves_in, broker.moves_out) for broker in look.brokers if broker.id in {1, 9}] == [
+        (1, 0, 1),
+        (9, 1, 0),
+    ]
+    [move] = look.moves
+    assert (move.topic, move.adding_replicas, move.removing_replicas) == ("orders", (9,), (1,))
+    assert [(one.rollout, one.state, one.fault) for one in look.rollouts] == [(str(file), None, "not begun")]
+    assert set(same) == set(json.loads(told)) == set(schema_of(top)["$defs"]["TopLook"]["properties"])
+    assert "leaders" not in bare
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "wide"])
+async def test_a_screen_has_no_other_format(form: str) -> None:
+    done = await run_klamm("top", "-o", form, *NOBODY)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.splitlines()[-1] == f"Error: -o {form} is for one look: add --once".encode()
 
 
 @pytest.mark.parametrize("options", [(), ("--interval", "5")])
