@@ -10,6 +10,7 @@ import click
 from msgspec import Struct
 
 from controller.admin.cluster_admin import ClusterAdmin
+from klamm.cli.completions import entity_names, new_settings, old_settings
 from klamm.cli.connect import Cluster, changed_cluster_options, cluster_options
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import Note, Table, View, dry_run_option, output_options
@@ -42,7 +43,12 @@ def entity_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--entity-type", type=click.Choice(list(_TYPES)), required=True, help="Settings of topics or of brokers."
         ),
-        click.option("--entity-name", metavar="NAME", help="The name of the topic, or the id of the broker."),
+        click.option(
+            "--entity-name",
+            metavar="NAME",
+            shell_complete=entity_names,
+            help="The name of the topic, or the id of the broker.",
+        ),
         click.option("--entity-default", is_flag=True, help="The default of all brokers, instead of one broker."),
     )
     return with_options(command, options)
@@ -102,9 +108,17 @@ class AlteredSettings(Struct):
 @config.command()
 @entity_options
 @click.option(
-    "--add-config", metavar="NAME=VALUE,...", help="Set values; write one that contains commas in [brackets]."
+    "--add-config",
+    metavar="NAME=VALUE,...",
+    shell_complete=new_settings,
+    help="Set values; write one that contains commas in [brackets].",
 )
-@click.option("--delete-config", metavar="NAME,...", help="Remove values, so that they are inherited again.")
+@click.option(
+    "--delete-config",
+    metavar="NAME,...",
+    shell_complete=old_settings,
+    help="Remove values, so that they are inherited again.",
+)
 @dry_run_option
 @output_options(AlteredSettings)
 @changed_cluster_options

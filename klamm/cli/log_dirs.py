@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.move_admin import MoveAdmin
+from klamm.cli.completions import broker_lists
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Note, Table, View, known, output_options
 from klamm.cli.names import broker_ids, check_text
@@ -57,7 +58,12 @@ class BrokerDirectories(Struct):
 
 
 @log_dirs.command()
-@click.option("--broker-list", metavar="1,2", help="Only these brokers; without it, all that are alive.")
+@click.option(
+    "--broker-list",
+    metavar="1,2",
+    shell_complete=broker_lists,
+    help="Only these brokers; without it, all that are alive.",
+)
 @click.option("--topic-list", metavar="NAMES", help="The logs of these topics, such as orders,clicks, one by one.")
 @output_options(list[BrokerDirectories], watch=True)
 @cluster_options

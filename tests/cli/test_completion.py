@@ -22,6 +22,8 @@ KLAMM = Path(sys.executable).with_name("klamm")
     ("words", "expected"),
     [
         ("klamm re", ["reassignment"]),
+        ("klamm topic list -o y", ["yaml"]),
+        ("klamm plan rebalance -o j", ["json"]),
         ("klamm topic cr", ["create"]),
         ("klamm topic delete --boots", ["--bootstrap-server"]),
     ],
@@ -55,6 +57,37 @@ async def test_topics_are_those_of_the_cluster(klamm: Shell) -> None:
     ):
         found = await trio.to_thread.run_sync(partial(completed, words, **variables))
         assert found == expected, words
+
+
+async def test_brokers_and_settings_are_those_of_the_cluster(klamm: Shell) -> None:
+    at = {"KLAMM_BOOTSTRAP_SERVER": klamm.bootstrap}
+    nowhere = {"KLAMM_BOOTSTRAP_SERVER": f"127.0.0.1:{free_port()}"}
+    alter = "klamm config alter --entity-type"
+    await klamm("topic", "create", "orders")
+    for words, variables, expected in (
+        ("klamm plan remove-brokers --brokers ''", at, ["1", "2", "3", "4", "5", "6"]),
+        ("klamm plan remove-brokers --brokers 4,6,", at, ["4,6,1", "4,6,2", "4,6,3", "4,6,5"]),
+        ("klamm plan rebalance --exclude 1,2", at, ["1,2"]),
+        ("klamm plan rebalance --snapshot file --exclude 1,2", at, []),
+        ("klamm log-dirs describe --broker-list 5", at, ["5"]),
+        ("klamm log-dirs describe --broker-list 5", nowhere, []),
+        ("klamm config describe --entity-type brokers --entity-name ''", at, ["1", "2", "3", "4", "5", "6"]),
+        ("klamm config describe --entity-type topics --entity-name or", at, ["orders"]),
+        (f"{alter} topics --entity-name orders --add-config min", at, ["min.insync.replicas="]),
+        (f"{alter} topics --entity-name orders --delete-config min", at, ["min.insync.replicas"]),
+        (f"{alter} topics --entity-name orders --delete-config min.insync.replicas,unc", at,
+         ["min.insync.replicas,unclean.leader.election.enable"]),
+        (f"{alter} brokers --entity-default --delete-config unc", at, ["unclean.leader.election.enable"]),
+        (f"{alter} brokers --entity-default --delete-config unc", nowhere, ["unclean.leader.election.enable"]),
+    ):  # fmt: skip
+        found = await trio.to_thread.run_sync(partial(completed, words, **variables))
+        assert found == expected, words
+
+
+def test_profiles_are_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "klamm").mkdir()
+    (tmp_path / "klamm" / "profiles.toml").write_text('[lab]\nbootstrap-server = "h:1"\n[live]\nzookeeper = "h:2"\n')
+    assert completed("klamm topic list --profile l", XDG_CONFIG_HOME=str(tmp_path)) == ["lab", "live"]
 
 
 async def test_topics_of_kafkas_clusters_too() -> None:
