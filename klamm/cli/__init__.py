@@ -16,27 +16,39 @@ import click
 from klamm import interrupts
 from klamm.cli.streams import exit_code_of, quiet_end
 
-_COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "demo": ("klamm.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
-    "controller": ("klamm.cli.services:controller", "Run or check a controller, or hand its office over."),
-    "broker": ("klamm.cli.services:broker", "Run a broker, or list brokers."),
-    "zookeeper": ("klamm.cli.services:zookeeper", "Run a development ZooKeeper."),
-    "cluster": ("klamm.cli.cluster:cluster", "Describe the cluster as a whole."),
-    "top": ("klamm.cli.top:top", "Watch brokers, moves and partitions at risk in the terminal."),
-    "topic": ("klamm.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
-    "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
-    "rollout": ("klamm.cli.rollout:rollout", "Carry out a large plan a few moves at a time."),
-    "leader": ("klamm.cli.leaders:leader", "Elect leaders."),
-    "config": ("klamm.cli.configs:config", "Describe and change settings of topics and brokers."),
-    "log-dirs": ("klamm.cli.log_dirs:log_dirs", "Describe the log directories of brokers."),
-    "plan": ("klamm.cli.planning:plan", "Plan large moves of replicas, in memory or on Spark."),
-    "produce": ("klamm.cli.data:produce", "Write lines of standard input as records."),
-    "consume": ("klamm.cli.data:consume", "Print records as lines."),
-    "simulate": ("klamm.cli.simulate:simulate", "Run a scripted cluster on virtual time."),
-    "state": ("klamm.cli.state:state", "Export the contents of ZooKeeper."),
-    "completion": ("klamm.cli.completion:completion", "Print a script that completes the command in a shell."),
+_GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Look": {
+        "cluster": ("klamm.cli.cluster:cluster", "Describe the cluster as a whole."),
+        "top": ("klamm.cli.top:top", "Watch brokers, moves and partitions at risk in the terminal."),
+        "log-dirs": ("klamm.cli.log_dirs:log_dirs", "Describe the log directories of brokers."),
+        "state": ("klamm.cli.state:state", "Export the state of a cluster."),
+    },
+    "Change topics and settings": {
+        "topic": ("klamm.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
+        "config": ("klamm.cli.configs:config", "Describe and change settings of topics and brokers."),
+        "leader": ("klamm.cli.leaders:leader", "Elect leaders."),
+    },
+    "Move replicas": {
+        "plan": ("klamm.cli.planning:plan", "Plan large moves of replicas, in memory or on Spark."),
+        "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
+        "rollout": ("klamm.cli.rollout:rollout", "Carry out a large plan a few moves at a time."),
+    },
+    "Run": {
+        "controller": ("klamm.cli.services:controller", "Run or check a controller, or hand its office over."),
+        "broker": ("klamm.cli.services:broker", "Run a broker, or list brokers."),
+        "zookeeper": ("klamm.cli.services:zookeeper", "Run a development ZooKeeper."),
+    },
+    "Test and learn": {
+        "demo": ("klamm.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
+        "simulate": ("klamm.cli.simulate:simulate", "Run a scripted cluster on virtual time."),
+        "produce": ("klamm.cli.data:produce", "Write lines of standard input as records."),
+        "consume": ("klamm.cli.data:consume", "Print records as lines."),
+        "completion": ("klamm.cli.completion:completion", "Print a script that completes the command in a shell."),
+    },
 }
-"""The place of each command, and its line in the help."""
+"""The groups of commands in the help; for each command its place, and its line."""
+
+_COMMANDS: Final = {name: command for group in _GROUPS.values() for name, command in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -92,9 +104,11 @@ class LazyGroup(click.Group):
             interrupts.end_command()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+        """Write the commands in their groups, without importing them."""
+        width = max(map(len, _COMMANDS))
+        for title, group in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in group.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

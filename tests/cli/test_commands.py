@@ -37,6 +37,7 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     assert await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3") == "created topic orders\n"
     assert (await klamm("produce", "orders", stdin=b"first\nsecond\n")) == ""
     assert await klamm("consume", "orders") == "first\nsecond\n"
+    assert await klamm("consume", "orders", "-o", "yaml", "--from-offset", "1") == "- offset: 1\n  value: second\n"
     plan = tmp_path / "move.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[4,5,6]}]}')
     assert await klamm("reassignment", "execute", "--reassignment-json-file", str(plan)) == FIRST_MOVE
@@ -70,6 +71,16 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     assert json.loads(await klamm("topic", "list", "-o", "json")) == []
     said = await klamm("topic", "delete", "orders", fails=True)
     assert said == "orders: refused: there is no topic orders: see `klamm topic list`\n"
+
+
+async def test_records_are_documents_on_lines(klamm: Shell) -> None:
+    await klamm("topic", "create", "bytes", "--replica-assignment", "1:2")
+    assert json.loads(await klamm("produce", "bytes", "-o", "json", stdin=b"one\n\xff\n")) == {"acknowledged": 2}
+    lines = (await klamm("consume", "bytes", "-o", "json")).splitlines()
+    assert list(map(json.loads, lines)) == [
+        {"offset": 0, "value": "one"},
+        {"offset": 1, "value": None, "base64": "/w=="},
+    ]
 
 
 @pytest.mark.requirement("D8")
@@ -242,6 +253,19 @@ async def test_the_help_loads_neither_spark_nor_trio() -> None:
     done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
     assert done.returncode == 0
     assert b"reassignment" in done.stdout
+
+
+def test_the_help_has_the_commands_in_groups() -> None:
+    context = click.Context(main, info_name="klamm", terminal_width=80, max_content_width=80)
+    lines = main.get_help(context).splitlines()
+    titles = [line for line in lines if line.endswith(":") and not line.startswith((" ", "Usage"))]
+    groups = ["Look:", "Change topics and settings:", "Move replicas:", "Run:", "Test and learn:"]
+    assert titles == ["Options:", *groups]
+    listed = [line for line in lines[lines.index("Look:") :] if line.startswith("  ")]
+    assert [line.split()[0] for line in listed] == main.list_commands(context)
+    # The lines of all groups begin below each other.
+    assert {line[: line.index(line.split()[1])].rstrip() == f"  {line.split()[0]}" for line in listed} == {True}
+    assert len({line.index(line.split(maxsplit=1)[1]) for line in listed}) == 1
 
 
 def test_lists_of_commands_fit_80_columns_without_being_cut() -> None:
