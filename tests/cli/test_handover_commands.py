@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import trio
 
+from klamm.cli.controller_check import CheckedController
 from klamm.cli.handover import NamedTopic, ReleasedOffice, TakenOffice
 from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import run_klamm
@@ -98,6 +99,16 @@ async def test_what_is_found_on_our_ids_is_listed_in_80_columns(
         "orders  0",
     ]
     nursery.cancel_scope.cancel()
+
+
+async def test_a_check_is_a_document_with_its_exit_code(store: MetadataStore, address: str) -> None:
+    await store.multi([Create(paths.CONTROLLER_EPOCH, b"7")])
+    check = ("controller", "check", "--kafka", "--id", str(OURS), "--zookeeper", address)
+    done = await run_klamm(*check, "-o", "json")
+    found = msgspec.json.decode(done.stdout, type=CheckedController)
+    assert (done.returncode, found.exit_code, found.findings[0].weight) == (4, 4, "danger")
+    lines = (await run_klamm(*check)).stdout.decode().splitlines()
+    assert lines == [f"{finding.weight}: {finding.text}" for finding in found.findings]
 
 
 async def test_a_dry_run_of_a_release_writes_nothing(store: MetadataStore, address: str, nursery: trio.Nursery) -> None:
