@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import click
-from attrs import frozen
+from attrs import field, frozen
 
 from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
@@ -53,6 +53,8 @@ class Cluster:
     is_changed: bool = False
     """Whether the command changes it, and therefore prints first which one it is."""
 
+    _announced: list[str] = field(factory=list, init=False, eq=False)
+
     @property
     def where(self) -> str:
         """The place at which the cluster is found."""
@@ -83,8 +85,10 @@ class Cluster:
             yield admin
 
     async def _announce(self, admin: MoveAdmin) -> None:
-        """Print on stderr which cluster the command is about to change."""
-        print_cluster(await self._id_through(admin), self.where, self.profile)
+        """Print on stderr, once, which cluster the command is about to change."""
+        if not self._announced:
+            self._announced.append(True)
+            print_cluster(await self._id_through(admin), self.where, self.profile)
 
     async def _id_through(self, admin: MoveAdmin) -> str | None:
         # Where Apache Kafka's own controller is active, only moves work, through znodes: `admin` has nothing to ask.

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial, wraps
-from typing import Any, Final, TypeVar
+from types import UnionType
+from typing import Any, Final, TypeVar, get_args
 
 import click
 import msgspec
@@ -89,10 +90,11 @@ def time_of(milliseconds: int) -> datetime | None:
 def schema_of(command: click.Command) -> dict[str, Any]:
     """Return the JSON schema of the document that a command prints. Raises KeyError for a command without one."""
     document = vars(command.callback)["document"]
-    if not isinstance(document, tuple):
+    kinds = document if isinstance(document, tuple) else get_args(document) if isinstance(document, UnionType) else None
+    if kinds is None:
         return msgspec.json.schema(document)
-    schemas, parts = msgspec.json.schema_components(document, ref_template="#/$defs/{name}")
-    return {"anyOf": list(schemas), "$defs": parts}
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    return {"anyOf": list(schemas), "$defs": components}
 
 
 # --- options ----------------------------------------------------------------------------------------------------

@@ -59,7 +59,12 @@ class Shell:
     async def __call__(self, *arguments: str, stdin: bytes = b"", fails: bool = False) -> str:
         done = await run_klamm(*arguments, "--bootstrap-server", self.bootstrap, stdin=stdin)
         assert (done.returncode != 0) is fails, done.stderr.decode()
-        return (done.stderr if fails else done.stdout).decode()
+        return without_cluster(done.stderr.decode()) if fails else done.stdout.decode()
+
+
+def without_cluster(stderr: str) -> str:
+    """Return what a command that changes something prints on stderr after the line about the cluster."""
+    return _CLUSTER.sub("", stderr)
 
 
 async def bootstrap_of(store: MetadataStore) -> str:

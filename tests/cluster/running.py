@@ -14,7 +14,7 @@ from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.load import DemoLoad
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
-from tests.cli.shell import run_klamm
+from tests.cli.shell import run_klamm, without_cluster
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionError, PartitionState, ReassignablePartition
@@ -67,7 +67,7 @@ class RealCluster(ProcessCluster):
     async def klamm(self, *arguments: str) -> tuple[int, str]:
         """Run the command on this cluster; return its exit code and all it printed."""
         done = await run_klamm(*arguments, "--zookeeper", self.zookeeper)
-        return done.returncode, (done.stdout + done.stderr).decode()
+        return done.returncode, done.stdout.decode() + without_cluster(done.stderr.decode())
 
     async def create_topic(self, name: str, *replicas: tuple[int, ...]) -> None:
         """Create a topic with these replicas of its partitions, and wait until each has a state."""

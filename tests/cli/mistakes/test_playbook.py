@@ -19,6 +19,7 @@ from tests.cli.mistakes.conftest import ENVIRONMENT
 from tests.cli.mistakes.folder import FORBIDDEN, Contents, contents
 from tests.cli.mistakes.playbook import PlaybookRow, agrees
 from tests.cli.mistakes.scene import Scene, Znodes
+from tests.cli.shell import without_cluster
 from tests.kit.fork_server import LONGEST_SECONDS, Done, ForkServer, may_refuse_root
 
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
@@ -68,7 +69,7 @@ def test_a_mistake(row: PlaybookRow, names: Mapping[str, str], folder: Path, for
     said = done.stdout + done.stderr
     assert "Traceback" not in said, said
     assert done.code == row.code, said
-    stderr = _USAGE.sub("", done.stderr) if row.code == WRONG_USAGE else done.stderr
+    stderr = _USAGE.sub("", done.stderr) if row.code == WRONG_USAGE else without_cluster(done.stderr)
     _compare(stderr, row.stderr, names)
     _compare(done.stdout, row.stdout, names)
 
