@@ -33,6 +33,7 @@ from transport.store.watched import WatchedZnodes
 T = TypeVar("T")
 
 RETRY_SECONDS: Final = 0.2
+NO_CANCEL: Final = "Kafka's controller takes no cancel through ZooKeeper: use Kafka's tools with --bootstrap-server"
 
 
 async def is_led_by_kafka(store: MetadataStore) -> bool:
@@ -225,8 +226,7 @@ def _fault(
     if fault is not None:
         return fault
     if item.replicas is None:
-        text = "Kafka's controller takes no cancel through ZooKeeper: use Kafka's tools with --bootstrap-server"
-        return ErrorCode.INVALID_REQUEST, text
+        return ErrorCode.INVALID_REQUEST, NO_CANCEL
     if current.is_being_reassigned:
         return ErrorCode.REASSIGNMENT_IN_PROGRESS, f"{tp} is being moved already: wait until that is over"
     return target_fault(current, item.replicas, live)

@@ -53,7 +53,7 @@ class Cluster:
     is_changed: bool = False
     """Whether the command changes it, and therefore prints first which one it is."""
 
-    _announced: list[str] = field(factory=list, init=False, eq=False)
+    _announced: list[bool] = field(factory=list, init=False, eq=False)
 
     @property
     def where(self) -> str:

@@ -13,6 +13,7 @@ import pytest
 import trio
 from attrs import define, field
 
+from tests.cli.shell import without_cluster
 from transport.errors import ErrorCode
 from transport.messages import (
     UNTHROTTLED,
@@ -126,7 +127,7 @@ async def execute(
         await controller.until_asked(interrupt_at)
         process.send_signal(signal.SIGINT)
     said = b"".join([part async for part in process.stdout])
-    return await process.wait(), said.decode().splitlines()
+    return await process.wait(), without_cluster(said.decode()).splitlines()
 
 
 def kinds(controller: Controller) -> Sequence[str]:

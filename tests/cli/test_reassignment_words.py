@@ -7,8 +7,10 @@ import json
 import pytest
 
 from controller.admin.moves import MoveStatus
-from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
-from klamm.cli.reassignment.preview import ChangePreview, faults, moving_elsewhere, print_changes, rollback
+from klamm.cli.formats import Format, show
+from klamm.cli.reassignment import outcomes, preview
+from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge
+from klamm.cli.reassignment.preview import ChangePreview, faults, moving_elsewhere, rollback
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import (
     UNKNOWN,
@@ -74,7 +76,7 @@ def test_a_table_of_80_columns_and_a_sum(capsys: pytest.CaptureFixture[str], mon
         change(partition(2, (4, 1, 2), adding=(4,)), (4, 1, 2)),
         change(partition(3, (1,)), (2,)),
     ]
-    print_changes(changes, "table")
+    show(preview.view(changes), Format.TABLE)
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
         "partition  replicas       target  change             leader    bytes",
         "─" * 68,
@@ -86,14 +88,15 @@ def test_a_table_of_80_columns_and_a_sum(capsys: pytest.CaptureFixture[str], mon
         "To copy: 3.6 GB, not counting 2 partitions of unknown size",
         "Nothing was changed: this was a dry run.",
     ]
-    print_changes(changes, "json")
+    show(preview.view(changes), Format.JSON)
     document = json.loads(capsys.readouterr().out)
     assert document[0] == {
         "topic": "t", "partition": 0, "change": "move", "replicas": [1, 2, 3], "target": [4, 5, 6],
-        "adding": [4, 5, 6], "removing": [1, 2, 3], "leader": -1, "new_leader": 4, "bytes": 3_600_000_000,
+        "adding": [4, 5, 6], "removing": [1, 2, 3], "leader": None, "new_leader": 4, "bytes": 3_600_000_000,
+        "log_dirs": {},
     }  # fmt: skip
     assert document[3]["bytes"] is None
-    print_changes(changes[1:2], "table")
+    show(preview.view(changes[1:2]), Format.TABLE)
     assert "\n1 partition: 0 to move, 1 to reorder, 0 with nothing to do\n" in capsys.readouterr().out
 
 
@@ -121,7 +124,7 @@ def test_every_outcome_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None
     ended: dict[TopicPartition, tuple[int, ...]] = {tps[0]: (2,), tps[1]: (1,), tps[2]: ()}
     seen = MoveStatus(dict.fromkeys(tps, (2,)), ended, (moving(3, (2,)), moving(4, (3,))), 0, 0)
     judged = judge(seen)
-    report(judged, "table", MoveOutcome.COMPLETE)
+    show(outcomes.view(judged, MoveOutcome.COMPLETE), Format.TABLE)
     printed = capsys.readouterr()
     assert printed.out == "t-0: complete\n"
     assert printed.err.splitlines() == [
@@ -131,7 +134,7 @@ def test_every_outcome_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None
         "t-4: is being moved to [3], not to [2]",
         "t-5: in progress",
     ]
-    report(judged[:1], "yaml")
+    show(outcomes.view(judged[:1]), Format.YAML)
     assert capsys.readouterr().out == (
         "- topic: t\n  partition: 0\n  outcome: complete\n  replicas:\n  - 2\n  message: complete\n"
     )

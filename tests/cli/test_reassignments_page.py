@@ -28,7 +28,7 @@ SESSIONS = [
     for session in re.findall(r"^\$ (.*?)\n(.*?)(?=^\$ |\Z)", block, re.DOTALL | re.MULTILINE)
 ]  # fmt: skip
 INTERRUPT = "^C\n"
-NEWS = re.compile(r"\S+ (waits for|stalled) |\d of \d partitions moved|rate|left|stalled since|─")
+NEWS = re.compile(r"cluster (\S+ )?at |\S+ (waits for|stalled) |\d of \d partitions moved|rate|left|stalled since|─")
 VARYING = [
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(, .* ago)?", "TIME"),
     (r"unknown|[\d.]+ (bytes|kB)", "SIZE"),
@@ -87,7 +87,10 @@ async def terminal(tmp_path: Path) -> AsyncIterator[PageTerminal]:
 
 
 def settled(text: str) -> list[str]:
-    """Leave out what differs from run to run: times, sizes, epochs, the order of the ISR, and news of waiting."""
+    """Leave out the line about the cluster, and what differs from run to run.
+
+    These are times, sizes, epochs, the order of the ISR, and news of waiting.
+    """
     kept = [line for line in text.replace(INTERRUPT, "").splitlines() if not NEWS.match(line)]
     for pattern, name in VARYING:
         kept = [re.sub(pattern, name, line) for line in kept]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.rollout_place import moves_in_a_plan, write_plan
-from tests.cli.shell import run_klamm
+from tests.cli.shell import run_klamm, without_cluster
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
 from tests.kafka.test_kafka_admin import logs, moving, no_settings
 from tests.kafka.test_move_records import answered
@@ -29,7 +29,7 @@ async def output(nodes: ScriptedNodes, plan: Path, *options: str, code: int) -> 
     at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
     done = await run_klamm("rollout", "run", str(plan), *options, "--bootstrap-server", at)
     assert done.returncode == code, done.stderr.decode()
-    return (done.stdout + done.stderr).decode()
+    return done.stdout.decode() + without_cluster(done.stderr.decode())
 
 
 def show(nodes: ScriptedNodes, partitions: int, size: int) -> None:

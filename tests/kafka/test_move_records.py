@@ -15,7 +15,7 @@ from attrs import define, field
 from controller.admin.move_record import ListBefore, MoveRecord, RateBefore, replicas_before
 from klamm.cli.reassignment.files import encode_targets
 from klamm.cli.reassignment.record_file import RecordFile, decode, encode
-from tests.cli.shell import run_klamm
+from tests.cli.shell import run_klamm, without_cluster
 from tests.kafka.scripted_nodes import ScriptedNodes, scripted_nodes
 from tests.kafka.test_kafka_admin import NO_MOVES, moving
 from tests.kafka.test_kafka_throttles import BROKER, TOPIC, TP, Settings
@@ -58,7 +58,7 @@ async def output(nodes: ScriptedNodes, *words: str, stdin: bytes = b"", code: in
     at = ",".join(f"{host}:{port}" for host, port in nodes.bootstrap)
     done = await run_klamm("reassignment", *words, "--bootstrap-server", at, stdin=stdin)
     assert done.returncode == code, done.stderr.decode()
-    return (done.stdout + done.stderr).decode()
+    return done.stdout.decode() + without_cluster(done.stderr.decode())
 
 
 # --- the file -----------------------------------------------------------------------------------------------------

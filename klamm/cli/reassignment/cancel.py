@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.log_mover import Directories
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import out_of_order
 from controller.admin.moves import MoveStatus, MoveWatch, waits_for
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from controller.admin.znode_moves import NO_CANCEL, ZnodeMoves
+from klamm.cli.connect import Cluster, changed_cluster_options
+from klamm.cli.formats import Note, View, confirm, dry_run_option, output_options, yes_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import MoveFile, Targets, json_file, read_document
 from klamm.cli.reassignment.log_copies import LogCopies, copies_anywhere, copies_of_file
-from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, report
+from klamm.cli.reassignment.naming import Naming, naming_options
+from klamm.cli.reassignment.outcomes import MoveOutcome, OutcomeRow, PartitionOutcome, view
 from klamm.cli.reassignment.record_file import RecordFile, find_record
-from klamm.cli.reassignment.views import Naming, naming_options
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
 from klamm.interrupts import INTERRUPTED
 from transport.errors import ErrorCode, reason_of
 from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
 from transport.metadata import TopicPartition
+
+_NAMED: Final = 10
+"""The partitions that a question names."""
 
 
 @frozen
@@ -42,7 +47,9 @@ class Options:
     executed: Path | None
     naming: Naming
     waits: bool
-    output: str
+    dry_run: bool
+    confirmed: tuple[TopicPartition, ...] | None = None
+    """The partitions that a pattern has matched, and an operator has confirmed."""
 
 
 @click.command()
@@ -55,28 +62,59 @@ class Options:
     help="The file that `execute` was given, if it is another one: the record beside it tells what to restore.",
 )
 @click.option("--no-wait", is_flag=True, help="Return as soon as the cancels are certain to happen.")
-@output_option
-@cluster_options
-def cancel(
-    cluster: Cluster, file: Path | None, naming: Naming, plan: Path | None, output: str, *, every: bool, no_wait: bool
-) -> None:
-    """Cancel moves. Wait until the partitions have their original replicas again."""
+@dry_run_option
+@yes_option
+@output_options(list[OutcomeRow])
+@changed_cluster_options
+def cancel(  # noqa: PLR0913  one for each option
+    cluster: Cluster,
+    file: Path | None,
+    naming: Naming,
+    plan: Path | None,
+    *,
+    every: bool,
+    no_wait: bool,
+    dry_run: bool,
+    yes: bool,
+) -> View:
+    """Cancel moves. Wait until the partitions have their original replicas again.
+
+    With a pattern of topics, the command names the partitions, and asks before it cancels their moves.
+    """
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
     document = None if file is None else read_document(file)
-    options = Options(document, plan or file, naming, not no_wait, output)
-    sys.exit(cluster.ask_moves(partial(_cancel, options=options)))
+    options = Options(document, plan or file, naming, not no_wait, dry_run)
+    if naming.is_pattern and not dry_run:
+        partitions, _ = cluster.ask_moves(partial(_meant, options=options))
+        if not partitions:
+            return _nothing(naming)
+        confirm(_question(partitions), yes=yes)
+        options = evolve(options, confirmed=partitions)
+    return cluster.ask_moves(partial(_cancel, options=options))
 
 
-async def _cancel(admin: MoveAdmin, options: Options) -> int:
+def _question(partitions: Sequence[TopicPartition]) -> str:
+    listed = ", ".join(map(str, partitions[:_NAMED]))
+    more = len(partitions) - _NAMED
+    listed += f" and {more:,} more" if more > 0 else ""
+    return f"Cancel the move{'' if len(partitions) == 1 else 's'} of {listed}?"
+
+
+def _nothing(naming: Naming) -> View:
+    """Return the view if there is no move to cancel: an error only for a topic or partition that is named."""
+    is_named = naming.topic is not None and not naming.is_pattern
+    return View([], [Note(f"{naming.nothing}: there is nothing to cancel")], int(is_named))
+
+
+async def _cancel(admin: MoveAdmin, options: Options) -> View:
     record = None if options.executed is None else await find_record(admin, options.executed)
     document = options.document or MoveFile({})
-    copies = await _copies(admin, document.log_dirs, options)
-    partitions = tuple(document.targets) or await _in_progress(admin, options.naming, copies)
+    partitions, copies = await _meant(admin, options)
     if not partitions:
-        click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
-        report((), options.output)
-        return int(options.naming.topic is not None)
+        return _nothing(options.naming)
+    if options.dry_run:
+        return await _checked(admin, partitions, copies)
     cancelling = Cancelling(admin, partitions, _orders(admin, document.starts, record), copies)
     await cancelling.begin()
     interrupted = options.waits and await stoppable(cancelling.wait)
@@ -84,10 +122,41 @@ async def _cancel(admin: MoveAdmin, options: Options) -> int:
     outcomes = await cancelling.outcomes()
     good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
     await throttling.end(admin, partitions, record, document.targets)
-    report(outcomes, options.output, *good)
-    if all(item.outcome in good for item in outcomes):
-        return 0
-    return INTERRUPTED if interrupted else 1
+    is_good = all(item.outcome in good for item in outcomes)
+    bad_code = INTERRUPTED if interrupted else 1
+    return view(outcomes, *good, code=0 if is_good else bad_code)
+
+
+async def _meant(admin: MoveAdmin, options: Options) -> tuple[tuple[TopicPartition, ...], LogCopies | None]:
+    """Return the partitions whose moves are to be cancelled, and the copies of logs that are to be stopped."""
+    document = options.document or MoveFile({})
+    copies = await _copies(admin, document.log_dirs, options)
+    named = options.confirmed or tuple(document.targets)
+    return named or await _in_progress(admin, options.naming, copies), copies
+
+
+async def _checked(admin: MoveAdmin, partitions: Sequence[TopicPartition], copies: LogCopies | None) -> View:
+    """Return what a cancel would do, as far as it can be known before."""
+    under_way = {move.tp: move for move in (await admin.describe_reassignments()).values()}
+    copied = () if copies is None else copies.partitions
+
+    def check(tp: TopicPartition) -> PartitionOutcome:
+        move = under_way.get(tp)
+        if isinstance(admin, ZnodeMoves):
+            return PartitionOutcome(tp, MoveOutcome.REFUSED, (), f"refused: {NO_CANCEL}")
+        if move is not None:
+            origin = move.origin_replicas
+            text = f"would be cancelled, and have replicas {list(origin)} again"
+            return PartitionOutcome(tp, MoveOutcome.CHECKED, origin, text)
+        if tp in copied:
+            return PartitionOutcome(tp, MoveOutcome.CHECKED, (), "the copies of its logs would be stopped")
+        text = f"refused: {tp} is not being reassigned: there is nothing to cancel"
+        return PartitionOutcome(tp, MoveOutcome.REFUSED, (), text)
+
+    outcomes = list(map(check, partitions))
+    is_good = all(item.outcome is MoveOutcome.CHECKED for item in outcomes)
+    shown = view(outcomes, MoveOutcome.CHECKED, code=int(not is_good))
+    return evolve(shown, parts=[*shown.parts, "Nothing was changed: this was a dry run."])
 
 
 def _orders(admin: MoveAdmin, before: Targets, file: RecordFile | None) -> Targets:
@@ -105,18 +174,19 @@ async def _copies(admin: MoveAdmin, directories: Directories, options: Options) 
     if options.document is not None:
         return await copies_of_file(admin, directories) if directories else None
     naming = options.naming
+    if options.confirmed is not None:
+        return await copies_anywhere(admin, options.confirmed)
     if naming.topic is None:
         return await copies_anywhere(admin, None)
-    states = (await admin.read_metadata([naming.topic])).partitions
-    named = [state.tp for state in states if naming.partition in {None, state.partition}]
-    return await copies_anywhere(admin, named)
+    states = (await admin.read_metadata(None if naming.is_pattern else [naming.topic])).partitions
+    return await copies_anywhere(admin, [state.tp for state in states if naming.has(state.tp)])
 
 
 async def _in_progress(admin: MoveAdmin, naming: Naming, copies: LogCopies | None) -> tuple[TopicPartition, ...]:
     if naming.one is not None:
         return (naming.one,)
     in_progress = (await admin.describe_reassignments()).values()
-    moving = {move.tp for move in in_progress if naming.has(move)}
+    moving = {move.tp for move in in_progress if naming.has(move.tp)}
     return tuple(sorted(moving.union(() if copies is None else copies.partitions)))
 
 

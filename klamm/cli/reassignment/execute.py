@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -20,14 +19,15 @@ from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.move_record import MoveRecord, replicas_before
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, changed_cluster_options
+from klamm.cli.formats import Format, Note, View, output_options
 from klamm.cli.output_files import is_stream, write_output
 from klamm.cli.reassignment import preview, throttling
 from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.reassignment.files import NOTHING_TO_DO, MoveFile, Targets, encode_targets, json_file, read_document
 from klamm.cli.reassignment.log_copies import LogCopies, copies_of_file
 from klamm.cli.reassignment.log_moves import LogMoves, log_moves
-from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.outcomes import MoveOutcome, OutcomeRow, PartitionOutcome, judge, view
 from klamm.cli.reassignment.record_file import Keeping, RecordFile, find_record
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
@@ -39,6 +39,7 @@ from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition
 
 LAST_LOOK_SECONDS: Final = 5.0
+_GOOD: Final = frozenset({MoveOutcome.COMPLETE, MoveOutcome.BEGUN})
 KAFKAS_ELECTION: Final = "kafka-leader-election --election-type PREFERRED"
 
 
@@ -51,7 +52,7 @@ class Options:
     rollback_file: Path | None
     waits: bool
     cancels: bool
-    output: str
+    output: Format
     throttle: int | None
     forced: bool
 
@@ -72,20 +73,20 @@ class Options:
 )
 @click.option("--force", is_flag=True, help="Begin even if partitions have changed since the plan was made.")
 @throttle_option
-@output_option
-@cluster_options
+@output_options(list[OutcomeRow] | list[preview.ChangeRow], knows_format=True)
+@changed_cluster_options
 def execute(  # noqa: PLR0913  one for each option
     cluster: Cluster,
     file: Path,
     rollback_json_file: Path | None,
     throttle: int | None,
-    output: str,
+    output: Format,
     *,
     dry_run: bool,
     no_wait: bool,
     cancel_on_interrupt: bool,
     force: bool,
-) -> None:
+) -> View:
     """Begin the moves in a file and wait until they are complete.
 
     Ctrl-C stops waiting; the moves continue, and the command lists those still running. If one of the moves is
@@ -97,25 +98,22 @@ def execute(  # noqa: PLR0913  one for each option
     options = Options(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
     document = read_document(file, may_be_empty=True)
     if not document.targets:
-        click.echo(NOTHING_TO_DO, err=True)
-        report((), output)
-        return
-    sys.exit(cluster.ask_moves(partial(_execute, document=document, options=options)))
+        return View([], [Note(NOTHING_TO_DO)])
+    return cluster.ask_moves(partial(_execute, document=document, options=options))
 
 
-async def _execute(admin: MoveAdmin, document: MoveFile, options: Options) -> int:
+async def _execute(admin: MoveAdmin, document: MoveFile, options: Options) -> View:
     logs = log_moves(admin, document.log_dirs)
     execution = Execution(admin, document.targets, document.starts, options, logs)
     if await stoppable(execution.prepare):
-        click.echo("interrupted: nothing was begun", err=True)
-        return INTERRUPTED
-    if execution.exit_code is not None:
-        return execution.exit_code
+        return View([], [Note("interrupted: nothing was begun")], INTERRUPTED)
+    if execution.over is not None:
+        return execution.over
     interrupted = await stoppable(execution.carry_out)
     if interrupted and options.cancels:
         await stoppable(execution.cancel)
-    code = await execution.report()
-    return INTERRUPTED if code and interrupted else code
+    found = await execution.report()
+    return evolve(found, code=INTERRUPTED) if found.code and interrupted else found
 
 
 @define
@@ -129,8 +127,8 @@ class Execution:
     logs: LogMoves | None = None
     """The log directories that the file names."""
 
-    exit_code: int | None = None
-    """Set when there is nothing more to do."""
+    over: View | None = None
+    """What there is to show when there is nothing more to do."""
 
     _before: MetadataResponse = field(init=False)
     _refused: dict[TopicPartition, str] = field(factory=dict)
@@ -157,17 +155,12 @@ class Execution:
             faults = {tp: text for (tp, _), text in places.faults(self.logs.wanted).items()}
             self._log_dirs_before = places.paths
         if faults:
-            for tp, fault in faults.items():
-                click.echo(f"{tp}: refused: {fault}", err=True)
-            if len(self.targets) > 1:
-                click.echo(f"none of the {len(self.targets):,} moves was begun: correct the file first", err=True)
-            self.exit_code = 1
+            self.over = self._refusals(faults)
             return
         self._refuse_stale()
         if self.options.dry_run:
             planned = await preview.changes(self.admin, self._before, self.targets)
-            preview.print_changes(planned, self.options.output, {} if self.logs is None else self.logs.wanted)
-            self.exit_code = 0
+            self.over = preview.view(planned, {} if self.logs is None else self.logs.wanted)
         else:
             self._keeping = self._recorded()
             try:
@@ -179,6 +172,20 @@ class Execution:
             for tp, state in preview.moving_elsewhere(self._before, self.targets).items():
                 now = list(state.target_replicas)
                 click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
+
+    def _refusals(self, faults: Mapping[TopicPartition, str]) -> View:
+        """Return the moves that are impossible, because of which none of the file is begun."""
+        refused = [self._refused_one(tp, text) for tp, text in faults.items()]
+        others = [tp for tp in self.targets if tp not in faults]
+        text = "not begun, as other moves of the file are impossible"
+        kept = [PartitionOutcome(tp, MoveOutcome.NOT_BEGUN, self._replicas_before(tp), text) for tp in others]
+        lines = [Note(item.line) for item in refused]
+        if len(self.targets) > 1:
+            lines.append(Note(f"none of the {len(self.targets):,} moves was begun: correct the file first"))
+        return View([item.row for item in (*refused, *kept)], lines, 1)
+
+    def _refused_one(self, tp: TopicPartition, text: str) -> PartitionOutcome:
+        return PartitionOutcome(tp, MoveOutcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
 
     def _refuse_stale(self) -> None:
         """Raise click.ClickException if partitions have changed since the plan was made, unless `--force` is given."""
@@ -203,7 +210,7 @@ class Execution:
         text = encode_targets(origins, self._log_dirs_before)
         file = self.options.rollback_file
         # With JSON or YAML, stdout carries only the document.
-        to_stderr = self.options.output != "table"
+        to_stderr = self.options.output.is_document
         if file is None:
             click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
             click.echo("Save this to use as the --reassignment-json-file option during rollback", err=to_stderr)
@@ -274,21 +281,25 @@ class Execution:
                 return await copies_of_file(self.logs.mover, self.logs.wanted)
         return None
 
-    async def report(self) -> int:
-        """Report the outcome of each move; return the exit code."""
+    async def report(self) -> View:
+        """Return the outcome of each move."""
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
         # Throttles are removed first: printing fails if the reader of the output is gone.
         is_lifted = await self._end_throttle()
-        report(outcomes, self.options.output, MoveOutcome.COMPLETE, MoveOutcome.BEGUN)
-        self._suggest_election(outcomes)
+        is_good = all(item.outcome in _GOOD for item in outcomes)
+        shown = view(outcomes, *_GOOD, code=int(not (is_good and is_lifted)))
+        hints = list(self._hints(outcomes))
+        if self.options.output.is_document:
+            for text in hints:
+                click.echo(text, err=True)
+        return evolve(shown, parts=[*shown.parts, *map(Note, hints)])
+
+    def _hints(self, outcomes: Sequence[PartitionOutcome]) -> Iterator[str]:
+        yield from self._suggested_election(outcomes)
         in_progress = any(item.outcome in {MoveOutcome.IN_PROGRESS, MoveOutcome.BEGUN} for item in outcomes)
         if self._throttles and in_progress:
-            click.echo(
-                "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end", err=True
-            )
-        is_good = all(item.outcome in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN} for item in outcomes)
-        return int(not (is_good and is_lifted))
+            yield "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end"
 
     @property
     def _throttles(self) -> bool:
@@ -315,25 +326,21 @@ class Execution:
             return False
         return True
 
-    def _suggest_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
-        """Print how to elect the first of the new replicas of partitions that keep another leader."""
+    def _suggested_election(self, outcomes: Sequence[PartitionOutcome]) -> Iterator[str]:
+        """Yield how to elect the first of the new replicas of partitions that keep another leader."""
         states = preview.states_of(self._before)
-        moved = [item.tp for item in outcomes if item.outcome in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN}]
+        moved = [item.tp for item in outcomes if item.outcome in _GOOD]
         kept = [tp for tp in moved if states[tp].leader in self.targets[tp][1:]]
         if kept:
             ours = isinstance(self.admin, ClusterAdmin)
             elect = "klamm leader elect --election-type preferred" if ours else KAFKAS_ELECTION
-            click.echo(
+            yield (
                 f"{len(kept):,} of {len(outcomes):,} partitions keep a leader that is not the first of their new "
-                f"replicas: `{elect} --path-to-json-file {self.options.file}` elects the first once they are complete",
-                err=True,
+                f"replicas: `{elect} --path-to-json-file {self.options.file}` elects the first once they are complete"
             )
 
     async def _outcomes(self) -> dict[TopicPartition, PartitionOutcome]:
-        refused = {
-            tp: PartitionOutcome(tp, MoveOutcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
-            for tp, text in self._refused.items()
-        }
+        refused = {tp: self._refused_one(tp, text) for tp, text in self._refused.items()}
         if not self.options.waits:
             begun = [tp for tp in self.targets if tp not in refused]
             return refused | {tp: PartitionOutcome(tp, MoveOutcome.BEGUN, self.targets[tp], "begun") for tp in begun}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
 
-import click
 from attrs import frozen
+from msgspec import Struct
 
 from controller.admin.moves import MoveStatus, waits_for
-from klamm.cli.output import print_document
+from klamm.cli.formats import Note, View
 from transport.messages import ReassignmentDescription
 from transport.metadata import TopicPartition
 
@@ -25,6 +24,18 @@ class MoveOutcome(Enum):
     NOT_AS_ASKED = "not_as_asked"
     NOT_BEGUN = "not_begun"
     REFUSED = "refused"
+    CHECKED = "checked"
+    """A dry run has found that it is possible."""
+
+
+class OutcomeRow(Struct):
+    """The outcome for a partition, the replicas that it has or will have, and the details in words."""
+
+    topic: str
+    partition: int
+    outcome: MoveOutcome
+    replicas: tuple[int, ...]
+    message: str
 
 
 @frozen
@@ -40,6 +51,11 @@ class PartitionOutcome:
     def line(self) -> str:
         """The line that is printed."""
         return f"{self.tp}: {self.text}"
+
+    @property
+    def row(self) -> OutcomeRow:
+        """Its part of the document."""
+        return OutcomeRow(*self.tp, self.outcome, self.replicas, self.text)
 
 
 def judge(status: MoveStatus) -> list[PartitionOutcome]:
@@ -64,20 +80,8 @@ def _judge(
     return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, replicas, text)
 
 
-def report(outcomes: Iterable[PartitionOutcome], output: str, *good: MoveOutcome) -> None:
-    """Print outcomes as a document, or as lines; lines with an outcome that is not `good` go to stderr."""
-    if output != "table":
-        print_document([_json(item) for item in outcomes], output)
-        return
-    for item in outcomes:
-        click.echo(item.line, err=item.outcome not in good)
-
-
-def _json(item: PartitionOutcome) -> dict[str, Any]:
-    return {
-        "topic": item.tp.topic,
-        "partition": item.tp.partition,
-        "outcome": item.outcome.value,
-        "replicas": item.replicas,
-        "message": item.text,
-    }
+def view(outcomes: Iterable[PartitionOutcome], *good: MoveOutcome, code: int = 0) -> View:
+    """Return outcomes as a document and as lines; lines with an outcome that is not `good` go to stderr."""
+    outcomes = tuple(outcomes)
+    lines = [item.line if item.outcome in good else Note(item.line) for item in outcomes]
+    return View([item.row for item in outcomes], lines, code)

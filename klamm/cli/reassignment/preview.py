@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final, Literal
 
-import click
 from attrs import frozen
+from msgspec import Struct
 
 from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.model.faults import move_fault
-from klamm.cli.output import print_document, print_table, show
+from klamm.cli.formats import Table, View, known
+from klamm.cli.output import show
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.units import size
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState
@@ -23,6 +24,27 @@ COLUMNS: Final = ("partition", "replicas", "target", "change", "leader", "bytes"
 
 _NAMED: Final = 3
 """The number of partitions that an error message names."""
+
+Kind = Literal["move", "order", "none"]
+
+
+class ChangeRow(Struct):
+    """The planned change of a partition. `bytes` are to be copied; null for one that is not known, or no leader.
+
+    `log_dirs` has the directories that the file names for replicas, by broker.
+    """
+
+    topic: str
+    partition: int
+    change: Kind
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    leader: int | None
+    new_leader: int
+    bytes: int | None
+    log_dirs: dict[str, str]
 
 
 @frozen
@@ -55,7 +77,7 @@ class ChangePreview:
         return self.state.leader if self.state.leader in self.target else self.target[0]
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Kind:
         """The kind of change: "move" if replicas move, "order" if only their order changes, or "none"."""
         if self.adding or self.removing:
             return "move"
@@ -159,23 +181,21 @@ def rollback(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartitio
     return {tp: states[tp].origin_replicas for tp in targets}
 
 
-def print_changes(planned: Sequence[ChangePreview], output: str, log_dirs: Directories = MappingProxyType({})) -> None:
-    """Print the changes that a file would make; `log_dirs` are the directories that it names for replicas."""
-    if output != "table":
-        print_document([_json(change, log_dirs) for change in planned], output)
-        return
-    print_table(COLUMNS, map(_row, planned), numbers=("bytes",))
-    for (tp, broker_id), path in log_dirs.items():
-        click.echo(f"{tp}: broker {broker_id} keeps its log in {path}")
+def view(planned: Sequence[ChangePreview], log_dirs: Directories = MappingProxyType({})) -> View:
+    """Return the changes that a file would make; `log_dirs` are the directories that it names for replicas."""
     kinds = [change.kind for change in planned]
-    copied = [change.bytes for change in planned]
-    known = sum(bytes_ for bytes_ in copied if bytes_ != UNKNOWN)
-    unknown = sum(bytes_ == UNKNOWN for bytes_ in copied)
+    copied = [bytes_ for change in planned if (bytes_ := known(change.bytes)) is not None]
+    unknown = len(planned) - len(copied)
     moved, ordered, kept = (kinds.count(kind) for kind in ("move", "order", "none"))
     all_ = f"{len(planned):,} partition{'' if len(planned) == 1 else 's'}"
-    click.echo(f"{all_}: {moved:,} to move, {ordered:,} to reorder, {kept:,} with nothing to do")
-    click.echo(f"To copy: {_amount(known, unknown)}")
-    click.echo("Nothing was changed: this was a dry run.")
+    parts: list[Table | str] = [
+        Table(COLUMNS, list(map(_cells, planned)), numbers=("bytes",)),
+        *(f"{tp}: broker {broker_id} keeps its log in {path}" for (tp, broker_id), path in log_dirs.items()),
+        f"{all_}: {moved:,} to move, {ordered:,} to reorder, {kept:,} with nothing to do",
+        f"To copy: {_amount(sum(copied), unknown)}",
+        "Nothing was changed: this was a dry run.",
+    ]
+    return View([_row(change, log_dirs) for change in planned], parts)
 
 
 def _amount(known: int, unknown: int) -> str:
@@ -185,7 +205,7 @@ def _amount(known: int, unknown: int) -> str:
     return f"{size(known)}, not counting {unknown:,} partitions of unknown size" if known else "unknown"
 
 
-def _row(change: ChangePreview) -> tuple[object, ...]:
+def _cells(change: ChangePreview) -> tuple[object, ...]:
     replicas, leader = show(change.state.replicas), show_leader(change.state.leader)
     moves_already = " (moves)" if change.state.is_being_reassigned else ""
     steps = [f"+{r}" for r in change.adding] + [f"-{r}" for r in change.removing]
@@ -199,18 +219,18 @@ def show_leader(leader: int) -> str:
     return "-" if leader == NO_LEADER else str(leader)
 
 
-def _json(change: ChangePreview, log_dirs: Directories) -> Mapping[str, Any]:
+def _row(change: ChangePreview, log_dirs: Directories) -> ChangeRow:
+    leader = change.state.leader if change.state.leader >= 0 else None
     named = {str(r): log_dirs[change.tp, r] for r in change.target if (change.tp, r) in log_dirs}
-    return {
-        "topic": change.tp.topic,
-        "partition": change.tp.partition,
-        "change": change.kind,
-        "replicas": change.state.replicas,
-        "target": change.target,
-        "adding": change.adding,
-        "removing": change.removing,
-        "leader": change.state.leader,
-        "new_leader": change.new_leader,
-        "bytes": None if change.bytes == UNKNOWN else change.bytes,
-        **({"log_dirs": named} if named else {}),
-    }
+    return ChangeRow(
+        *change.tp,
+        change.kind,
+        change.state.replicas,
+        change.target,
+        change.adding,
+        change.removing,
+        leader,
+        change.new_leader,
+        known(change.bytes),
+        named,
+    )

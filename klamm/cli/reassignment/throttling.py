@@ -29,8 +29,8 @@ from transport.metadata import TopicPartition
 throttle_option = click.option(
     "--throttle",
     type=RATE,
-    metavar="BYTES_PER_SECOND",
-    help="The most that each broker may send and fetch for the moves; lifted when they are over.",
+    metavar="RATE",
+    help="The most that each broker may send and fetch for the moves, such as 20MB/s; lifted when they are over.",
 )
 LOOK_SECONDS: Final = 1.0
 """The pause between two looks at whether a broker is back."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 
 import click
+from attrs import evolve
 
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import MoveWatch
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.formats import Note, View, output_options
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import NOTHING_TO_DO, MoveFile, json_file, read_document
 from klamm.cli.reassignment.log_moves import log_moves
-from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.outcomes import MoveOutcome, OutcomeRow, PartitionOutcome, judge, view
 from klamm.cli.reassignment.record_file import find_record
 from klamm.cli.reassignment.throttling import preserve_option
 
@@ -22,21 +23,20 @@ from klamm.cli.reassignment.throttling import preserve_option
 @click.command()
 @json_file(required=True)
 @preserve_option
-@output_option
+@output_options(list[OutcomeRow], watch=True)
 @cluster_options
-def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: bool) -> None:
+def verify(cluster: Cluster, file: Path, *, preserve_throttles: bool) -> View:
     """Report whether the moves in a file are complete. The exit code is 0 only if all are.
 
     Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
     document = read_document(file, may_be_empty=True)
     if not document.targets:
-        click.echo(NOTHING_TO_DO, err=True)
-        report((), output)
-        return
+        return View([], [Note(NOTHING_TO_DO)], is_over=True)
     outcomes = cluster.ask_moves(partial(_verify, file=file, document=document, lifts=not preserve_throttles))
-    report(outcomes, output, *MoveOutcome)
-    sys.exit(any(item.outcome is not MoveOutcome.COMPLETE for item in outcomes))
+    found = {item.outcome for item in outcomes}
+    shown = view(outcomes, *MoveOutcome, code=int(found != {MoveOutcome.COMPLETE}))
+    return evolve(shown, is_over=MoveOutcome.IN_PROGRESS not in found)
 
 
 async def _verify(admin: MoveAdmin, file: Path, document: MoveFile, *, lifts: bool) -> list[PartitionOutcome]:

@@ -2,130 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
 
 import click
-from attrs import frozen
+from msgspec import Struct
 
 from controller.admin.moves import waits_for
-from klamm.cli.connect import Cluster, cluster_options, output_option
-from klamm.cli.names import PARTITION, TOPIC
-from klamm.cli.output import print_document, print_table
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.formats import Table, View, known, output_options, time_of
+from klamm.cli.reassignment.naming import Naming, naming_options
+from klamm.cli.running import is_given
 from klamm.cli.units import duration, moment, rate, size
 from transport.host import Host
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
-from transport.metadata import TopicPartition
 
-_LIST_FIELDS: Final = (
-    "topic", "partition", "replicas", "adding_replicas", "removing_replicas", "leader", "isr", "start_time_ms",
-)  # fmt: skip
-_DESCRIBE_FIELDS: Final = (*_LIST_FIELDS, "new_replicas", "waits_for", "rate", "eta_ms", "stalled_since_ms")
-_PROGRESS_FIELDS: Final = ("broker", "in_sync", "log_bytes", "leader_bytes", "log_end_offset", "offset_lag")
-_PROGRESS_COLUMNS: Final = ("broker", "in sync", "has", "of", "records behind", "throttle")
+_LIST_COLUMNS: Final = ("partition", "replicas", "adding", "removing", "isr", "leader", "waits for", "started")
+_PROGRESS_COLUMNS: Final = ("broker", "in sync", "has", "of", "records behind", "throttle", "log end offset")
 
 
-@frozen
-class Naming:
-    """The moves that a command applies to: those of all topics, of one, or of one of its partitions."""
+class MoveRow(Struct):
+    """A move in progress, and its partition; the leader is null if there is none."""
 
-    topic: str | None
-    partition: int | None
-
-    @property
-    def one(self) -> TopicPartition | None:
-        """The partition, if one is named."""
-        return None if self.topic is None or self.partition is None else TopicPartition(self.topic, self.partition)
-
-    @property
-    def of_what(self) -> str:
-        """The topic or partition, as part of a sentence; empty if all are meant."""
-        return "" if self.topic is None else f" of {self.one or self.topic}"
-
-    def has(self, move: ReassignmentDescription) -> bool:
-        """Return whether the command applies to a move."""
-        return self.topic in {None, move.topic} and self.partition in {None, move.partition}
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    start_time: datetime | None
 
 
-def naming_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --topic and --partition, passed to it as `naming`."""
+class ReplicaRow(Struct):
+    """How far a replica is. The throttle is in bytes per second, null without one or if it is not known."""
 
-    @wraps(command)
-    def with_naming(*, topic: str | None, partition: int | None, **options: object) -> None:
-        if partition is not None and topic is None:
-            raise click.UsageError("--partition needs the topic: name it with --topic")
-        command(naming=Naming(topic, partition), **options)
+    broker: int
+    in_sync: bool
+    log_bytes: int | None
+    leader_bytes: int | None
+    log_end_offset: int | None
+    offset_lag: int | None
+    throttle: int | None
 
-    one = click.option("--partition", type=PARTITION, help="Only this partition of --topic.")
-    return click.option("--topic", type=TOPIC, help="Only partitions of this topic.")(one(with_naming))
+
+class DescribedMove(MoveRow):
+    """A move in progress, and how far it is. Rates and throttles are in bytes per second; null stands for no throttle.
+
+    `stalled_since` is null if the move is not stalled.
+    """
+
+    new_replicas: tuple[int, ...]
+    waits_for: str | None
+    rate: int | None
+    eta_seconds: float | None
+    stalled_since: datetime | None
+    leader_throttle: int | None
+    progress: list[ReplicaRow]
 
 
 @click.command(name="list")
-@output_option
+@naming_options
+@output_options(list[MoveRow], watch=True)
 @cluster_options
-def list_(cluster: Cluster, output: str) -> None:
+def list_(cluster: Cluster, naming: Naming) -> View:
     """List the moves in progress."""
-    found = _in_progress(cluster, Naming(None, None))
-    if output != "table":
-        print_document([{name: getattr(move, name) for name in _LIST_FIELDS} for move in found], output)
-    elif not found:
-        click.echo("no reassignment is in progress")
-    else:
-        rows = [
-            (str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr, moment(m.start_time_ms))
-            for m in found
-        ]
-        print_table(["partition", "replicas", "adding", "removing", "isr", "started"], rows)
+    found = _in_progress(cluster, naming)
+    rows = [
+        MoveRow(
+            *move.tp,
+            move.replicas,
+            move.adding_replicas,
+            move.removing_replicas,
+            _leader(move),
+            move.isr,
+            time_of(move.start_time_ms),
+        )
+        for move in found
+    ]
+    if not found:
+        return View(rows, [naming.nothing])
+    cells = [
+        (str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr, _leader(m), waits_for(m), _started(m))
+        for m in found
+    ]
+    return View(rows, [Table(_LIST_COLUMNS, cells, wide=("leader", "waits for"))])
 
 
 @click.command()
 @naming_options
-@output_option
+@output_options(list[DescribedMove], watch=True)
 @cluster_options
-def describe(cluster: Cluster, naming: Naming, output: str) -> None:
+def describe(cluster: Cluster, naming: Naming) -> View:
     """Show the progress of moves. This includes what they wait for, and whether they are stalled."""
     found = _in_progress(cluster, naming)
-    if naming.topic is not None and not found:
-        raise click.ClickException(f"no reassignment{naming.of_what} is in progress: see `klamm reassignment list`")
-    if output != "table":
-        print_document([_document(move) for move in found], output)
-    elif not found:
-        click.echo("no reassignment is in progress")
-    else:
-        _print_descriptions(found, Host().now_ms())
+    # A move that is watched may end; a pattern may match none.
+    is_named = naming.topic is not None and not naming.is_pattern
+    if is_named and not found and not is_given("watch"):
+        raise click.ClickException(f"{naming.nothing}: see `klamm reassignment list`")
+    rows = list(map(_described, found))
+    if not found:
+        return View(rows, [naming.nothing], is_over=is_named)
+    return View(rows, list(_parts(found, Host().now_ms())))
 
 
 def _in_progress(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
     found = cluster.ask_moves(lambda admin: admin.describe_reassignments())
-    return sorted(filter(naming.has, found.values()), key=lambda move: move.tp)
+    return sorted((move for move in found.values() if naming.has(move.tp)), key=lambda move: move.tp)
 
 
-def _document(move: ReassignmentDescription) -> dict[str, Any]:
+def _leader(move: ReassignmentDescription) -> int | None:
+    return move.leader if move.leader >= 0 else None
+
+
+def _started(move: ReassignmentDescription) -> str:
+    return moment(move.start_time_ms)
+
+
+def _described(move: ReassignmentDescription) -> DescribedMove:
     """Return a description with null for unknown values and for a throttle that is not set."""
-    fields = {name: _known(getattr(move, name)) for name in _DESCRIBE_FIELDS}
-    progress = [
-        {name: _known(getattr(item, name)) for name in _PROGRESS_FIELDS} | {"throttle": _throttle(item.throttle)}
-        for item in move.progress
-    ]
-    return fields | {"leader": move.leader, "leader_throttle": _throttle(move.leader_throttle), "progress": progress}
+    return DescribedMove(
+        *move.tp,
+        move.replicas,
+        move.adding_replicas,
+        move.removing_replicas,
+        _leader(move),
+        move.isr,
+        time_of(move.start_time_ms),
+        move.new_replicas,
+        move.waits_for or None,
+        known(move.rate),
+        None if move.eta_ms == UNKNOWN else move.eta_ms / 1000,
+        time_of(move.stalled_since_ms),
+        _throttle(move.leader_throttle),
+        [_replica(item) for item in move.progress],
+    )
 
 
-def _known(value: object) -> object:
-    return None if value == UNKNOWN else value
+def _replica(item: ReplicaProgress) -> ReplicaRow:
+    return ReplicaRow(
+        item.broker,
+        item.in_sync,
+        known(item.log_bytes),
+        known(item.leader_bytes),
+        known(item.log_end_offset),
+        known(item.offset_lag),
+        _throttle(item.throttle),
+    )
 
 
 def _throttle(bytes_per_second: int) -> int | None:
-    return None if bytes_per_second == UNTHROTTLED else bytes_per_second
+    return None if bytes_per_second == UNTHROTTLED else known(bytes_per_second)
 
 
-def _print_descriptions(found: Sequence[ReassignmentDescription], now_ms: int) -> None:
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def _parts(found: Sequence[ReassignmentDescription], now_ms: int) -> Iterator[Table | str]:
     for number, move in enumerate(found):
         if number:
-            click.echo()
-        print_table([str(move.tp), ""], _facts(move, now_ms))
-        click.echo()
-        print_table(_PROGRESS_COLUMNS, map(_progress_row, move.progress), numbers=("has", "of", "records behind"))
+            yield ""
+        yield Table([str(move.tp), ""], _facts(move, now_ms))
+        yield ""
+        cells = list(map(_progress_cells, move.progress))
+        numbers = ("has", "of", "records behind", "log end offset")
+        yield Table(_PROGRESS_COLUMNS, cells, wide=("log end offset",), numbers=numbers)
 
 
 def _facts(move: ReassignmentDescription, now_ms: int) -> list[tuple[str, object]]:
@@ -152,7 +194,8 @@ def _ago(time_ms: int, now_ms: int) -> str:
     return moment(time_ms) if time_ms == UNKNOWN else f"{moment(time_ms)}, {duration(max(now_ms - time_ms, 0))} ago"
 
 
-def _progress_row(item: ReplicaProgress) -> tuple[object, ...]:
+def _progress_cells(item: ReplicaProgress) -> tuple[object, ...]:
     lag = "unknown" if item.offset_lag == UNKNOWN else f"{item.offset_lag:,}"
     in_sync = "yes" if item.in_sync else "no"
-    return item.broker, in_sync, size(item.log_bytes), size(item.leader_bytes), lag, rate(item.throttle)
+    has, of = size(item.log_bytes), size(item.leader_bytes)
+    return item.broker, in_sync, has, of, lag, rate(item.throttle), known(item.log_end_offset)
