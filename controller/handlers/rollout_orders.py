@@ -15,7 +15,7 @@ from controller.model.context import ControllerContext
 from controller.model.rollout import Rollout
 from controller.model.rounds import Rounds
 from controller.rollout.adapting import adapted, fault_of
-from controller.rollout.states import GIVEN, Happening, Phase
+from controller.rollout.states import Happening, Phase
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
 from transport.messages import (
@@ -89,10 +89,9 @@ def _require_possible(rollout: Rollout, order: RolloutOrder) -> None:
     """Raise ApiError if an order is against the phase of a rollout."""
     if order not in _HAPPENINGS:
         return
-    happening, state = _HAPPENINGS[order], rollout.state
-    may_be_given = GIVEN.get(happening, frozenset(Phase))
-    if state.phase not in may_be_given and state.after(happening).phase is state.phase:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"rollout {rollout.name} is {state}: it cannot {order.value}")
+    if not rollout.state.allows(_HAPPENINGS[order]):
+        text = f"rollout {rollout.name} is {rollout.state}: it cannot {order.value}"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
 def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) -> Rounds[None]:

@@ -167,6 +167,11 @@ class RolloutState:
         refused = happening in {Happening.ABORT, Happening.UNDO} and phase is self.phase
         return self if refused else evolve(self, phase=phase, holds=(self.holds | gained) - lost)
 
+    def allows(self, order: Happening) -> bool:
+        """Return whether an operator may give an order; one that changes nothing may be repeated."""
+        is_new = self.after(order).phase is not self.phase
+        return is_new or self.phase in GIVEN.get(order, frozenset(Phase))
+
     def __str__(self) -> str:
         """Return the state in words."""
         if not self.is_paused:

@@ -15,7 +15,7 @@ from controller.rollout.adapting import FIRST
 from klamm.cli.rollout.plan_files import PlanFiles
 from tests.cli.rollout_place import DEAF, START, TARGET, RolloutPlace, moves_in_a_plan, rollout_place, write_plan
 from tests.cli.rollout_runs import journal, running, status_of
-from tests.cli.shell import register_deaf_broker, run_klamm
+from tests.cli.shell import register_deaf_broker, run_klamm, without_cluster
 from tests.kafka.scripted_nodes import scripted_nodes
 from transport.store import paths
 from transport.store.protocol import Delete
@@ -72,7 +72,7 @@ async def test_a_plan_is_carried_out_in_windows_and_undone(place: Place) -> None
     assert (found["state"], found["moves"]["done"], found["carried_out_by"]) == ("done", PARTITIONS, None)
     assert await place.rollout("run") == "rollout: done: 12 done\n"
     [listed] = json.loads((await run_klamm("rollout", "list", str(place.plan.parent), "-o", "json")).stdout)
-    assert listed == {"rollout": str(place.plan), **found}
+    assert listed == found
     assert await place.rollout("undo") == "rollout: undone: 12 back\n"
     assert await place.replicas() == [START] * PARTITIONS
 
@@ -278,7 +278,7 @@ async def test_there_has_to_be_a_rollout(verb: str, tmp_path: Path) -> None:
         done = await run_klamm("rollout", verb, str(tmp_path), "--bootstrap-server", f"{host}:{port}")
         named = await run_klamm("rollout", verb, "monday", "--bootstrap-server", f"{host}:{port}")
     expected = f"Error: no rollout of {tmp_path} has begun: `klamm rollout run` begins one\n"
-    assert (done.returncode, done.stderr.decode()) == (1, expected)
+    assert (done.returncode, without_cluster(done.stderr.decode())) == (1, expected)
     assert named.returncode == 1
     assert (
         b"Error: the controller of this cluster carries out no rollouts of its own: `klamm rollout run`" in named.stderr

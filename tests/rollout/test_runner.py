@@ -19,7 +19,7 @@ from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
 from klamm.cli.rollout.plan_files import Plan
-from klamm.cli.rollout.run import tell_end
+from klamm.cli.rollout.run import end_of
 from klamm.cli.rollout.runner import Runner
 from klamm.cli.rollout.slowing import Slowing
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
@@ -141,7 +141,7 @@ async def test_waiting_moves_of_a_topic_that_two_looks_do_not_find_are_deleted_a
     assert course.runner.history.counts(1)[MoveState.DELETED] == 1
     assert course.runner._work.is_over  # noqa: SLF001
     course.note("happened", what=Happening.FINISHED.value)
-    assert tell_end(course.runner.plan, course.runner.history, Phase.DONE) == 1
+    assert end_of("plan", course.runner.plan, course.runner.history, Phase.DONE).code == 1
 
 
 async def test_waiting_moves_of_a_topic_that_is_found_again_wait(course: Course) -> None:

@@ -13,10 +13,12 @@ from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.rollout.forecast import forecast
 from controller.rollout.moves import Move, Replicas, interned
 from controller.rollout.room import Shortage, fit
+from klamm.cli.formats import View
 from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import MoveFile, Targets
 from klamm.cli.reassignment.log_moves import NOWHERE
 from klamm.cli.rollout.brakes import named
+from klamm.cli.rollout.documents import DRY_RUN, ChangedRollout, PlanNeeds, RolloutRow
 from klamm.cli.rollout.options import Options
 from klamm.cli.units import duration, size
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState
@@ -147,16 +149,27 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def tell_forecast(moves: Collection[Move], states: Mapping[TopicPartition, PartitionState], options: Options) -> None:
-    """Say what moves need: bytes, windows, and the time at the throttle."""
+def needs_of(moves: Collection[Move], states: Mapping[TopicPartition, PartitionState], options: Options) -> PlanNeeds:
+    """Return what moves need: bytes, windows, and the time at the throttle."""
     leaders = {tp: state.leader for tp, state in states.items()}
     found = forecast(moves, leaders, options.limits, None if options.adapts else options.throttle)
     unknown = sum(move.size == UNKNOWN and bool(move.adding) for move in moves)
-    parts = [f"{counted(len(moves), 'move')}, {size(found.bytes)} to copy"]
-    if unknown:
-        parts.append(f"not counting {counted(unknown, 'partition')} of unknown size")
-    parts.append(f"at least {counted(found.windows, 'window')}")
-    if found.seconds is not None:
-        busiest = "" if found.busiest is None else f" (broker {found.busiest} copies most)"
-        parts.append(f"at least {duration(round(found.seconds * 1000))} at the throttle{busiest}")
-    click.echo(", ".join(parts), err=not options.dry_run)
+    return PlanNeeds(len(moves), found.bytes, unknown, found.windows, found.seconds, found.busiest)
+
+
+def needs_in_words(needs: PlanNeeds) -> str:
+    """Return what moves need in a line."""
+    parts = [f"{counted(needs.moves, 'move')}, {size(needs.bytes)} to copy"]
+    if needs.unknown_sizes:
+        parts.append(f"not counting {counted(needs.unknown_sizes, 'partition')} of unknown size")
+    parts.append(f"at least {counted(needs.windows, 'window')}")
+    if needs.seconds is not None:
+        busiest = "" if needs.busiest_broker is None else f" (broker {needs.busiest_broker} copies most)"
+        parts.append(f"at least {duration(round(needs.seconds * 1000))} at the throttle{busiest}")
+    return ", ".join(parts)
+
+
+def checked(name: str, needs: PlanNeeds | None, status: RolloutRow | None = None) -> View:
+    """Return the view of a dry run."""
+    words = [] if needs is None else [needs_in_words(needs)]
+    return View(ChangedRollout(name, "checked", needs, status), [*words, DRY_RUN])

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 import click
-from msgspec.structs import asdict
 
 from controller.admin.client import AdminClient
 from controller.rollout.states import HeldBy, MoveState, Phase, RolloutState
+from klamm.cli.formats import known
+from klamm.cli.rollout.documents import SettingsRow
 from klamm.cli.rollout.naming import Nowhere
 from klamm.cli.rollout.report import Odd, Report
 from klamm.cli.units import rate, size
 from transport.host import Host
-from transport.messages import UNKNOWN, UNTHROTTLED, RolloutDescription, RolloutSettings
+from transport.messages import UNKNOWN, UNTHROTTLED, RolloutDescription
 from transport.wire import UnsupportedApi
 
 _ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED})
@@ -40,7 +41,7 @@ def report_of(told: RolloutDescription, odd: tuple[Odd, ...] = ()) -> Report:
             "done": counts.get(MoveState.DONE.value, 0),
             "in_flight": sum(counts.get(state.value, 0) for state in (MoveState.IN_FLIGHT, MoveState.GOING_BACK)),
             "bytes_left": told.bytes_left,
-            "bytes_per_second": _known(told.rate),
+            "bytes_per_second": known(told.rate),
             "seconds_left": None if told.left_ms == UNKNOWN else round(told.left_ms / 1000),
             "error": None if told.error_percent == UNKNOWN else told.error_percent / 100,
             "waits": dict(told.waits),
@@ -48,13 +49,14 @@ def report_of(told: RolloutDescription, odd: tuple[Odd, ...] = ()) -> Report:
         },
         odd,
         tuple(_more(told)),
-        {"queued_behind": max(told.place, 0), "started_by": told.started_by, "settings": _document(told.settings)},
+        {} if told.fault else _others(told),
         told.fault,
     )
 
 
-def _known(value: int) -> int | None:
-    return None if value == UNKNOWN else value
+def _others(told: RolloutDescription) -> dict[str, object]:
+    settings = SettingsRow.of(told.settings)
+    return {"queued_behind": max(told.place, 0), "started_by": told.started_by or None, "settings": settings}
 
 
 def _more(told: RolloutDescription) -> Iterator[tuple[str, str]]:
@@ -70,21 +72,21 @@ def _more(told: RolloutDescription) -> Iterator[tuple[str, str]]:
     yield "throttle", f"{rate(settings.throttle)}{', found by itself' if settings.adapts else ''}"
 
 
-def _document(settings: RolloutSettings) -> dict[str, object]:
-    return {name: None if value in {UNTHROTTLED, ""} else value for name, value in asdict(settings).items()}
-
-
 async def look(admin: AdminClient, name: str) -> Report:
     """Return a rollout with the moves that are not as planned. Raises Nowhere if there is none."""
     found = await admin.describe_rollouts([name])
     if not found:
         raise Nowhere(name)
-    [told] = found
+    return await complete(admin, found[0])
+
+
+async def complete(admin: AdminClient, told: RolloutDescription) -> Report:
+    """Return what there is to show of a rollout, with the moves that are not as planned."""
     counts = dict(told.counts)
     is_undone = told.phase == Phase.UNDONE.value
     odd = _ODD | ({MoveState.DONE} if is_undone else frozenset())
     wanted = [state.value for state in odd if counts.get(state.value)]
-    moves = [move async for move in admin.describe_rollout_moves(name, wanted)] if wanted else []
+    moves = [move async for move in admin.describe_rollout_moves(told.name, wanted)] if wanted else []
     return report_of(told, tuple(Odd(str(move.tp), MoveState(move.state), move.why) for move in moves if move.why))
 
 

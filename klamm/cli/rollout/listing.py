@@ -11,35 +11,53 @@ import click
 
 from controller.admin.client import AdminClient
 from controller.rollout.states import MoveState
-from klamm.cli.connect import Cluster, cluster_options, output_option
-from klamm.cli.output import print_document, print_table
-from klamm.cli.rollout.described import report_of
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.formats import Format, Note, Table, View, output_options
+from klamm.cli.rollout.described import complete, report_of
+from klamm.cli.rollout.documents import RolloutRow
 from klamm.cli.rollout.naming import asked
 from klamm.cli.rollout.plan_files import JOURNAL, PlanFiles
 from klamm.cli.rollout.report import UNUSABLE, Report
 from klamm.cli.rollout.status import JournalView
-from klamm.cli.units import duration, moment, size
+from klamm.cli.units import duration, moment, rate, size
 
 _NONE: Final = (
     "the controller has no rollouts: `klamm rollout start` hands one over, `list FOLDER` shows those from outside"
 )
-_COLUMNS: Final = ("rollout", "state", "done", "of", "left", "time left", "started", "carried out by")
+_COLUMNS: Final = (
+    "rollout",
+    "state",
+    "done",
+    "of",
+    "left",
+    "time left",
+    "started",
+    "carried out by",
+    "in flight",
+    "rate",
+)
+_WIDE: Final = ("in flight", "rate")
 
 
 @click.command(name="list")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
-@output_option
+@output_options(list[RolloutRow], watch=True, knows_format=True)
 @cluster_options
-def list_(cluster: Cluster, folder: Path | None, output: str) -> None:
+def list_(cluster: Cluster, folder: Path | None, output: Format) -> View:
     """List the controller's rollouts, or those of plans in FOLDER."""
     if folder is None:
-        _print(cluster.ask_moves(partial(asked, question=_of_controller)), output, _NONE)
-        return
+        question = _of_controller if output.is_document else _in_short
+        return _view(cluster.ask_moves(partial(asked, question=question)), _NONE)
     found = [JournalView(files).look() for files in plans_in(folder)]
-    _print(found, output, f"no plan in {folder} has a rollout: `klamm rollout run` begins one")
+    return _view(found, f"no plan in {folder} has a rollout: `klamm rollout run` begins one")
 
 
 async def _of_controller(admin: AdminClient) -> list[Report]:
+    return [await complete(admin, told) for told in await admin.describe_rollouts()]
+
+
+async def _in_short(admin: AdminClient) -> list[Report]:
+    """Return the same without the moves that are not as planned."""
     return [report_of(told) for told in await admin.describe_rollouts()]
 
 
@@ -54,24 +72,20 @@ def plans_in(folder: Path) -> Iterator[PlanFiles]:
             yield PlanFiles(plan)
 
 
-def _print(reports: Sequence[Report], output: str, nothing: str) -> None:
-    """Print rollouts, one in a row."""
-    if output != "table":
-        print_document([{"rollout": report.name, **report.document} for report in reports], output)
-    elif not reports:
-        click.echo(nothing)
-    else:
-        print_table(_COLUMNS, map(_row, reports))
-        for report in reports:
-            if report.fault:
-                click.echo(f"{report.name}: {report.fault}: {report.remedy}", err=True)
+def _view(reports: Sequence[Report], nothing: str) -> View:
+    """Return rollouts, one in a row."""
+    rows = [report.document for report in reports]
+    if not reports:
+        return View(rows, [nothing])
+    faults = [Note(f"{report.name}: {report.fault}: {report.remedy}") for report in reports if report.fault]
+    return View(rows, [Table(_COLUMNS, list(map(_row, reports)), wide=_WIDE), *faults])
 
 
 def _row(report: Report) -> tuple[object, ...]:
     if report.fault:
         return (report.name, UNUSABLE, *[None] * (len(_COLUMNS) - 2))
     told = {} if report.state.is_over else report.progress
-    left, seconds = told.get("bytes_left"), told.get("seconds_left")
+    left, seconds, speed = (told.get(name) for name in ("bytes_left", "seconds_left", "bytes_per_second"))
     return (
         report.name,
         str(report.state),
@@ -81,4 +95,6 @@ def _row(report: Report) -> tuple[object, ...]:
         None if seconds is None else duration(seconds * 1000),
         moment(report.started_ms),
         None if report.state.is_over else report.carried_out_by,
+        report.counts[MoveState.IN_FLIGHT] + report.counts[MoveState.GOING_BACK],
+        None if speed is None else rate(speed),
     )

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import click
 from attrs import evolve, frozen
+from click.shell_completion import CompletionItem
 
 from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Limits
 from klamm.cli.decorators import with_options
-from klamm.cli.names import COUNT, RATE
+from klamm.cli.names import COUNT, RATE, SIZE
 from transport.pages import shown
+
+T = TypeVar("T")
 
 _DEFAULTS: Final = Limits()
 AUTO: Final = "auto"
@@ -57,12 +60,15 @@ class RateOrAuto(click.ParamType[int | str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Return the rate, or AUTO."""
         if value == AUTO:
-            return value
+            return AUTO
         try:
-            rate = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number of bytes per second nor {AUTO}", param, ctx)
-        return RATE.convert(rate, param, ctx)
+            return RATE.convert(value, param, ctx)
+        except click.BadParameter as fault:
+            self.fail(f"{fault.message}, or {AUTO}", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002  as click has it
+        """Return AUTO if it begins so."""
+        return [CompletionItem(AUTO)] if AUTO.startswith(incomplete) else []
 
 
 def _url(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -90,14 +96,16 @@ _IN = "The most replicas that a broker receives at once."
 _OUT = "The most that it sends at once, as the leader of partitions."
 _LEADERS = "The most partitions at once of which it gives up the leadership."
 _ALL = "The most moves in flight in all."
-_bytes_option = click.option("--bytes-in-flight", type=RATE, metavar="BYTES", help="The most bytes in flight in all.")
+_bytes_option = click.option(
+    "--bytes-in-flight", type=SIZE, metavar="SIZE", help="The most bytes in flight in all, such as 50GB."
+)
 
 _throttle_option = click.option(
     "--throttle",
     type=RateOrAuto(),
-    metavar="BYTES_PER_SECOND",
-    help="The most that each broker may send and fetch for the moves, lifted when they are over; or auto: as much "
-    "as leaves brokers quick to answer and other replicas in sync.",
+    metavar="RATE|auto",
+    help="The most that each broker may send and fetch for the moves, such as 20MB/s, lifted when they are over; or "
+    "auto: as much as leaves brokers quick to answer and other replicas in sync.",
 )
 
 _OPTIONS: Final = (
@@ -143,7 +151,7 @@ _CHANGES: Final = (
 )
 
 
-def change_options(command: Callable[..., None]) -> Callable[..., None]:
+def change_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options that can be changed while a rollout runs; the command receives the changes as `changes`."""
 
     @wraps(command)
@@ -156,16 +164,16 @@ def change_options(command: Callable[..., None]) -> Callable[..., None]:
         bytes_in_flight: int | None,
         throttle: int | str | None,
         **more: object,
-    ) -> None:
+    ) -> T:
         limits = (in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
         values = (*limits, None, True) if throttle == AUTO else (*limits, throttle, None)
         named = zip((*_LIMITS, "throttle", "adapts"), values, strict=True)
-        command(changes={name: value for name, value in named if value is not None}, **more)
+        return command(changes={name: value for name, value in named if value is not None}, **more)
 
     return with_options(with_changes, _CHANGES)
 
 
-def run_options(command: Callable[..., None]) -> Callable[..., None]:
+def run_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options; the command receives them as `options`."""
 
     @wraps(command)
@@ -186,7 +194,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
         dry_run: bool,
         replan: bool,
         **more: object,
-    ) -> None:
+    ) -> T:
         if replan and (dry_run or skip_changed):
             other = "--dry-run" if dry_run else "--skip-changed"
             raise click.UsageError(f"--replan writes a new plan, and {other} does not go with it: use only one of them")
@@ -204,7 +212,7 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
             replan=replan,
             adapts=throttle == AUTO,
         )
-        command(options=options, **more)
+        return command(options=options, **more)
 
     return with_options(with_run_options, _OPTIONS)
 

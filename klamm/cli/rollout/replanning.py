@@ -15,12 +15,14 @@ import click
 from controller.admin.move_admin import MoveAdmin
 from controller.rollout.states import Phase
 from klamm.cli.connect import Cluster
+from klamm.cli.formats import View
 from klamm.cli.plan_report import print_report
 from klamm.cli.planning.made_from import MadeFrom
 from klamm.cli.planning.making import plan_into
 from klamm.cli.planning.places import workplace
 from klamm.cli.reassignment import preview
 from klamm.cli.rollout.checking import changed_in
+from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.plan_files import Plan, PlanFiles
@@ -38,7 +40,6 @@ def replanned(cluster: Cluster, files: PlanFiles) -> bool:
         summary = plan_into(new, place, made_from.kind, made_from.options_on(cluster))
         print_report(summary, sys.stderr)
         if not summary.changed:
-            click.echo("planned again: nothing is left to be moved")
             return False
         made_from.write(new)
         old = _free_name(folder)
@@ -49,6 +50,11 @@ def replanned(cluster: Cluster, files: PlanFiles) -> bool:
             raise click.ClickException(f"the new plan cannot be put in place: {line_of(error)}") from None
     click.echo(f"planned again: the plan of before is in {old}", err=True)
     return True
+
+
+def nothing_left(name: str) -> View:
+    """Return the view if nothing is left to be moved."""
+    return View(ChangedRollout(name, "nothing_to_move"), ["planned again: nothing is left to be moved"])
 
 
 def _is_needed(cluster: Cluster, files: PlanFiles) -> bool:

@@ -8,6 +8,8 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from controller.rollout.states import HeldBy, MoveState, Phase, RolloutState
+from klamm.cli.formats import Table, time_of
+from klamm.cli.rollout.documents import OddMove, ProgressRow, RolloutRow
 from klamm.cli.rollout.showing import Progress
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import UNKNOWN
@@ -41,7 +43,7 @@ class Report:
     """Other rows."""
 
     others: Mapping[str, Any] = field(factory=dict)
-    """Other entries of the document."""
+    """The entries of the document that only a controller has."""
 
     fault: str = ""
     """Why the controller has quarantined it; nothing else is known of it then."""
@@ -117,22 +119,33 @@ class Report:
         return back, done + back + self.counts[MoveState.GOING_BACK]
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> RolloutRow:
         """All that is known of it, for programs."""
-        return {
-            "state": UNUSABLE if self.fault else self.state.phase.value,
-            "fault": self.fault,
-            "paused_by": sorted(hold.value for hold in self.state.holds),
-            "brake": self.because,
-            "started_ms": self.started_ms,
-            "carried_out_by": self.carried_out_by,
-            **self.others,
-            "moves": {state.value: count for state, count in self.counts.items()},
-            "progress": {name: value for name, value in self.progress.items() if name != "is"} or None,
-            "not_as_planned": [
-                {"partition": one.partition, "move": one.move.value, "because": one.because} for one in self.odd
-            ],
-        }
+        others = self.others
+        return RolloutRow(
+            self.name,
+            UNUSABLE if self.fault else self.state.phase.value,
+            self.fault or None,
+            sorted(hold.value for hold in self.state.holds),
+            self.because or None,
+            None if self.fault else time_of(self.started_ms),
+            self.carried_out_by,
+            others.get("queued_behind"),
+            others.get("started_by"),
+            others.get("settings"),
+            {state.value: count for state, count in self.counts.items()},
+            ProgressRow.of(self.progress) if self.progress and not self.fault else None,
+            [OddMove(one.partition, one.move.value, one.because) for one in self.odd],
+        )
+
+    @property
+    def parts(self) -> list[Table | str]:
+        """All that is known of it, as tables."""
+        tables: list[Table | str] = [Table(("rollout", self.name), list(self.rows))]
+        if self.odd:
+            odd = [(one.partition, one.move.value, one.because) for one in self.odd]
+            tables += ["", Table(("partition", "move", "because"), odd)]
+        return tables
 
 
 def counts_in_words(counts: Mapping[MoveState, int]) -> str:

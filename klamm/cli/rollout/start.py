@@ -15,21 +15,25 @@ from rich.progress import Progress as Bar
 from controller.admin.client import AdminClient
 from controller.admin.rollouts import rollout_moves
 from controller.rollout.moves import Move
-from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.connect import Cluster, changed_cluster_options
+from klamm.cli.formats import Note, View, output_options
 from klamm.cli.progress import is_animated
 from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import NOTHING_TO_DO
 from klamm.cli.rollout.checking import (
     check_room,
+    checked,
     counted,
     judged,
     moves_of,
+    needs_in_words,
+    needs_of,
     refuse_changed,
-    tell_forecast,
     tell_left_out,
     unmade,
 )
-from klamm.cli.rollout.described import state_of
+from klamm.cli.rollout.described import complete, look, state_of
+from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.naming import NAME, asked, name_of, operator
 from klamm.cli.rollout.options import Options, run_options
 from klamm.cli.rollout.plan_files import Plan, PlanFiles, plan_argument
@@ -43,11 +47,12 @@ _LOOK: Final = "`klamm rollout status {0} --watch`"
 @plan_argument
 @click.option("--name", metavar="NAME", help="The name of the rollout; by default that of the folder or file.")
 @run_options
-@cluster_options
-def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> None:
+@output_options(ChangedRollout)
+@changed_cluster_options
+def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> View:
     """Let the controller carry out PLAN, a few moves at a time.
 
-    PLAN is the folder that `klamm plan -o` writes, or a file of Kafka's reassignment JSON. The controller keeps all
+    PLAN is the folder that `klamm plan --out` writes, or a file of Kafka's reassignment JSON. The controller keeps all
     that has to be known: nothing has to run here. Several rollouts are carried out one after another. Only Klamm's
     controllers do that: in other clusters, use `klamm rollout run`.
     """
@@ -64,21 +69,17 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> N
         raise click.BadParameter(
             "the controllers look for it on their hosts: give the whole path", param_hint="--pause-file"
         )
-    if options.replan and not _replanned(cluster, files):
-        return
+    if options.replan:
+        # Planning takes a while to import.
+        from klamm.cli.rollout.replanning import nothing_left, replanned
+
+        if not replanned(cluster, files):
+            return nothing_left(name)
     content = files.read()
     if not content.file.targets:
-        click.echo(NOTHING_TO_DO, err=True)
-        return
+        return View(ChangedRollout(name, "nothing_to_move"), [Note(NOTHING_TO_DO)])
     handing = Handing(name, content, options)
-    cluster.ask_moves(partial(asked, question=handing.hand_over))
-
-
-def _replanned(cluster: Cluster, files: PlanFiles) -> bool:
-    # Planning takes a while to import.
-    from klamm.cli.rollout.replanning import replanned
-
-    return replanned(cluster, files)
+    return cluster.ask_moves(partial(asked, question=handing.hand_over))
 
 
 @frozen
@@ -89,10 +90,11 @@ class Handing:
     plan: Plan
     options: Options
 
-    async def hand_over(self, admin: AdminClient) -> None:
+    async def hand_over(self, admin: AdminClient) -> View:
         """Check the plan, upload it and start it. Raises click.ClickException if it is refused."""
-        if await self._is_there(admin):
-            return
+        there = await self._there(admin)
+        if there is not None:
+            return there
         file, options = self.plan.file, self.options
         metadata = await admin.read_metadata(sorted({tp.topic for tp in file.targets}))
         changed = judged(admin, metadata, file, options)
@@ -105,23 +107,23 @@ class Handing:
         if len(moves) < len(planned):
             _tell_made(len(planned) - len(moves))
         if not moves:
-            click.echo("nothing is left to carry out")
-            return
+            return View(ChangedRollout(self.name, "nothing_to_move"), ["nothing is left to carry out"])
         await check_room(admin, moves, file, options)
-        tell_forecast(moves, states, options)
+        needs = needs_of(moves, states, options)
         if options.dry_run:
-            click.echo("Nothing was changed: this was a dry run.")
-            return
+            return checked(self.name, needs)
+        click.echo(needs_in_words(needs), err=True)
         ids = {state.topic: state.topic_id for state in metadata.partitions}
         await self._upload(admin, moves, ids, changed)
         started = await admin.start_rollout(self.name, self.plan.digest, len(moves), settings_of(options), operator())
-        self._tell(started)
+        document = ChangedRollout(self.name, "started", needs, (await look(admin, self.name)).document)
+        return View(document, [self._in_words(started)])
 
-    async def _is_there(self, admin: AdminClient) -> bool:
-        """Return whether the rollout has started already; a second request finds what the first one has begun."""
+    async def _there(self, admin: AdminClient) -> View | None:
+        """Return the rollout if it has started already; a second request finds what the first one has begun."""
         found = await admin.describe_rollouts([self.name])
         if not found:
-            return False
+            return None
         if found[0].fault:
             raise click.ClickException(
                 f"rollout {self.name} is set aside: {found[0].fault}: `klamm rollout remove {self.name}` removes it"
@@ -135,8 +137,8 @@ class Handing:
                 f"rollout {self.name} is over, {found[0].phase}: plan again, or start the plan under another name with "
                 "--name"
             )
-        click.echo(f"rollout {self.name} has started before: see {_LOOK.format(self.name)}")
-        return True
+        document = ChangedRollout(self.name, "exists", status=(await complete(admin, found[0])).document)
+        return View(document, [f"rollout {self.name} has started before: see {_LOOK.format(self.name)}"])
 
     async def _upload(
         self, admin: AdminClient, moves: tuple[Move, ...], ids: Mapping[str, str], changed: Mapping[TopicPartition, str]
@@ -157,10 +159,10 @@ class Handing:
         if changed or left_out:
             tell_left_out({**changed, **left_out})
 
-    def _tell(self, started: StartRolloutResponse) -> None:
+    def _in_words(self, started: StartRolloutResponse) -> str:
         waits = f", after {started.place:,} other{'s' if started.place > 1 else ''}" if started.place > 0 else ""
         moves = counted(started.moves, "move")
-        click.echo(f"rollout {self.name}: the controller carries out {moves}{waits}: {_LOOK.format(self.name)}")
+        return f"rollout {self.name}: the controller carries out {moves}{waits}: {_LOOK.format(self.name)}"
 
 
 def _tell_made(count: int) -> None:

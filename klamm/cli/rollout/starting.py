@@ -16,7 +16,8 @@ from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import MoveFile
 from klamm.cli.rollout import described
 from klamm.cli.rollout.brakes import named
-from klamm.cli.rollout.checking import check_room, judged, moves_of, tell_forecast, unmade
+from klamm.cli.rollout.checking import check_room, judged, moves_of, needs_of, unmade
+from klamm.cli.rollout.documents import PlanNeeds
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options
@@ -33,10 +34,12 @@ class Start:
 
     moves: tuple[Move, ...]
     metadata: MetadataResponse
+    needs: PlanNeeds | None
+    """What the moves need that are left, None if they are not carried out but taken back."""
 
 
-async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal, history: History) -> Start | None:
-    """Return the moves of a plan once its rollout is in the journal; None if it was only looked at.
+async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal, history: History) -> Start:
+    """Return the moves of a plan once its rollout is in the journal; a dry run enters nothing there.
 
     Raises click.ClickException for a plan that is refused.
     """
@@ -60,14 +63,10 @@ async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal
     left = [move for move in unmade(moves, states) if history.state_of(move.tp) in _LEFT]
     if history.digest is None:
         await check_room(admin, left, plan.file, options)
-    if history.state.phase is Phase.RUNNING:
-        tell_forecast(left, states, options)
-    if options.dry_run:
-        click.echo("Nothing was changed: this was a dry run.")
-        return None
-    if history.digest is None:
+    needs = needs_of(left, states, options) if history.state.phase is Phase.RUNNING else None
+    if history.digest is None and not options.dry_run:
         _enter(journal, plan, moves, metadata, changed, cluster_id)
-    return Start(moves, metadata)
+    return Start(moves, metadata, needs)
 
 
 async def _refuse_foreign(admin: MoveAdmin, file: MoveFile) -> None:

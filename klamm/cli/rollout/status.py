@@ -3,58 +3,67 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 from attrs import define, field
 
 from controller.admin.client import AdminClient
 from controller.rollout.states import MoveState, Phase
-from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.connect import Cluster, cluster_options
+from klamm.cli.formats import Format, View, output_options
 from klamm.cli.rollout import described
+from klamm.cli.rollout.documents import RolloutRow
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.naming import Named, rollout_argument
 from klamm.cli.rollout.plan_files import PlanFiles
 from klamm.cli.rollout.report import Odd, Report
-from klamm.cli.rollout.watching import Look, print_report, watch as watch_report
+from klamm.cli.rollout.watching import Look, watch
 from klamm.cli.running import run, stoppable
 from klamm.interrupts import INTERRUPTED
+
+T = TypeVar("T")
 
 _ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAILED, MoveState.DELETED})
 
 
 @click.command()
 @rollout_argument
-@click.option("-w", "--watch", is_flag=True, help="Show it again whenever it changes, until it is over.")
-@output_option
+@click.option("-w", "--watch", "follows", is_flag=True, help="Show it again whenever it changes, until it is over.")
+@output_options(RolloutRow, knows_format=True)
 @cluster_options
-def status(cluster: Cluster, rollout: str, *, watch: bool, output: str) -> None:
+def status(cluster: Cluster, rollout: str, *, follows: bool, output: Format) -> View:
     """Show how far it is, what it waits for, and what is not as planned.
 
     ROLLOUT is the name of a rollout that the controller carries out, or a plan.
     """
-    named = Named(rollout)
-    files = named.from_outside
-    show = partial(_watched if watch else _shown, output=output)
-    if files is not None:
-        sys.exit(run(partial(show, JournalView(files).look_again)))
+    if follows:
+        sys.exit(_through(cluster, Named(rollout), partial(_watched, output=output)))
+    report = _through(cluster, Named(rollout), _seen)
+    return View(report.document, report.parts)
 
-    async def ask(admin: AdminClient, name: str) -> int:
+
+def _through(cluster: Cluster, named: Named, show: Callable[[Look], Awaitable[T]]) -> T:
+    """Show a rollout as its journal has it, or as the controller describes it."""
+    files = named.from_outside
+    if files is not None:
+        return run(partial(show, JournalView(files).look_again))
+
+    async def ask(admin: AdminClient, name: str) -> T:
         return await show(partial(described.look, admin, name))
 
-    sys.exit(named.ask(cluster, ask))
+    return named.ask(cluster, ask)
 
 
-async def _shown(look: Look, output: str) -> int:
-    print_report(await look(), output)
-    return 0
+async def _seen(look: Look) -> Report:
+    return await look()
 
 
-async def _watched(look: Look, output: str) -> int:
-    return INTERRUPTED if await stoppable(partial(watch_report, look, output)) else 0
+async def _watched(look: Look, output: Format) -> int:
+    return INTERRUPTED if await stoppable(partial(watch, look, output)) else 0
 
 
 class NotBegun(click.ClickException):
@@ -82,20 +91,25 @@ class JournalView:
         history.take(self._journal.read())
         if history.digest is None:
             raise NotBegun(f"no rollout of {self.files.path} has begun: `klamm rollout run` begins one")
-        return Report(
-            str(self.files.path),
-            history.state,
-            history.brake,
-            history.started_ms,
-            self.files.holder,
-            history.counts(self._total),
-            history.progress,
-            tuple(_odd(history)),
-        )
+        return report_in(history, str(self.files.path), self._total, self.files.holder)
 
     async def look_again(self) -> Report:
         """Do the same where there is a loop."""
         return self.look()
+
+
+def report_in(history: History, name: str, total: int, holder: str | None) -> Report:
+    """Return a rollout of so many moves as its journal has it; `holder` is the process that carries it out."""
+    return Report(
+        name,
+        history.state,
+        history.brake,
+        history.started_ms,
+        holder,
+        history.counts(total),
+        history.progress,
+        tuple(_odd(history)),
+    )
 
 
 def _odd(history: History) -> Iterator[Odd]:

@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import click
-import orjson
+import msgspec
 import trio
+from msgspec.structs import replace
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from klamm.cli.output import print_document, print_table
+from klamm.cli.formats import Format
+from klamm.cli.output import print_table
 from klamm.cli.progress import is_animated
+from klamm.cli.rollout.documents import RolloutRow
 from klamm.cli.rollout.report import Report
 
 SECONDS: Final = 1.0
@@ -23,29 +26,21 @@ SECONDS: Final = 1.0
 Look = Callable[[], Awaitable[Report]]
 
 
-def print_report(report: Report, output: str) -> None:
-    """Print a report, as a table or a document."""
-    if output != "table":
-        print_document(report.document, output)
-        return
-    click.echo(table_of(report), nl=False)
-
-
-def table_of(report: Report, room: int | None = None) -> str:
-    """Return a report as tables."""
+def table_of(report: Report, room: int) -> str:
+    """Return a report as tables that fit so many columns."""
     out = io.StringIO()
-    print_table(("rollout", report.name), report.rows, room=room, file=out)
-    odd = [(one.partition, one.move.value, one.because) for one in report.odd]
-    if odd:
-        out.write("\n")
-        print_table(("partition", "move", "because"), odd, room=room, file=out)
+    for part in report.parts:
+        if isinstance(part, str):
+            out.write(f"{part}\n")
+        else:
+            print_table(part.columns, part.rows, room=room, file=out)
     return out.getvalue()
 
 
-async def watch(look: Look, output: str) -> None:
+async def watch(look: Look, output: Format) -> None:
     """Show a rollout again and again until it is over."""
     console = Console()
-    if output != "table" or not is_animated(console):
+    if output.is_document or not is_animated(console):
         await _print_changes(look, output)
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
@@ -57,28 +52,34 @@ async def watch(look: Look, output: str) -> None:
             await trio.sleep(SECONDS)
 
 
-async def _print_changes(look: Look, output: str) -> None:
+async def _print_changes(look: Look, output: Format) -> None:
     """Print a line for each change: words, or a document as JSON or YAML."""
-    told = None
+    told: object = None
     while True:
         report = await look()
-        text = _text(report, output)
-        if text != told:
-            told = text
-            click.echo(text)
+        news = _timeless(report.document) if output.is_document else report.line
+        if news != told:
+            told = news
+            click.echo(_text(report, output))
         if report.state.is_over:
             return
         await trio.sleep(SECONDS)
 
 
-def _text(report: Report, output: str) -> str:
+def _timeless(document: RolloutRow) -> RolloutRow:
+    """Return a document without the time of its numbers, which changes with each look."""
+    progress = document.progress
+    return document if progress is None else replace(document, progress=replace(progress, as_of=None))
+
+
+def _text(report: Report, output: Format) -> str:
     match output:
-        case "json":
-            return orjson.dumps(report.document).decode()
-        case "yaml":
+        case Format.JSON:
+            return msgspec.json.encode(report.document).decode()
+        case Format.YAML:
             import yaml
 
-            plain = orjson.loads(orjson.dumps(report.document))
+            plain = msgspec.to_builtins(report.document)
             return "---\n" + yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip("\n")
         case _:
             return report.line

@@ -1,0 +1,108 @@
+"""Orders to the rollouts of a controller, and what an order would do: that of a dry run, for other rollouts as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import asdict, replace
+
+from controller.admin.client import AdminClient
+from controller.model.rollout_rows import settings_fault
+from controller.rollout.states import Happening, MoveState
+from klamm.cli.connect import Cluster
+from klamm.cli.formats import View
+from klamm.cli.rollout.described import complete, report_of, state_of
+from klamm.cli.rollout.documents import DRY_RUN, ChangedRollout
+from klamm.cli.rollout.naming import Named, Nowhere, Refused, operator
+from klamm.cli.rollout.report import Report
+from transport.messages import RolloutChanges, RolloutDescription, RolloutOrder, RolloutSettings
+
+_HAPPENINGS: Final = {
+    RolloutOrder.PAUSE: Happening.PAUSE,
+    RolloutOrder.RESUME: Happening.RESUME,
+    RolloutOrder.ABORT: Happening.ABORT,
+    RolloutOrder.UNDO: Happening.UNDO,
+}
+
+
+def give(
+    cluster: Cluster,
+    named: Named,
+    order: RolloutOrder,
+    changes: RolloutChanges | None = None,
+    *,
+    without_dead: bool = False,
+    dry_run: bool,
+) -> View:
+    """Give an order to the controller, and return the rollout as it is then."""
+    wanted = changes or RolloutChanges()
+
+    async def ask(admin: AdminClient, name: str) -> View:
+        found = await admin.describe_rollouts([name])
+        if not found:
+            raise Nowhere(name)
+        if dry_run:
+            return await _checked(admin, found[0], order, wanted)
+        told = await admin.change_rollout(name, order, wanted, without_dead=without_dead, by=operator())
+        if told is None:
+            return View(ChangedRollout(name, "removed"), [f"rollout {name}: removed"])
+        report = await complete(admin, told)
+        what = report.settings if order is RolloutOrder.SET else report.line
+        return View(ChangedRollout(name, "ordered", status=report.document), [f"rollout {name}: {what}"])
+
+    return named.ask(cluster, ask)
+
+
+async def _checked(admin: AdminClient, told: RolloutDescription, order: RolloutOrder, changes: RolloutChanges) -> View:
+    """Return what an order would do. Raises Refused if the controller would refuse it."""
+    fault = _fault(told, order)
+    if fault is not None:
+        raise Refused(fault)
+    report = await complete(admin, told)
+    if order is RolloutOrder.SET:
+        settings = _changed(told.settings, changes)
+        fault = settings_fault(settings)
+        if fault is not None:
+            raise Refused(fault)
+        return would(report, f"would have {report_of(replace(told, settings=settings)).settings}")
+    return would(report, effect(order, report.counts))
+
+
+def _fault(told: RolloutDescription, order: RolloutOrder) -> str | None:
+    """Return why the controller would refuse an order, None if it would not."""
+    name, state = told.name, state_of(told)
+    if order is RolloutOrder.REMOVE:
+        is_in_use = not told.fault and not state.is_over
+        return f"rollout {name} is not over but {state}: abort it first" if is_in_use else None
+    if told.fault:
+        return f"rollout {name} is set aside: {told.fault}: `klamm rollout remove {name}` removes it"
+    is_refused = order in _HAPPENINGS and not state.allows(_HAPPENINGS[order])
+    return f"rollout {name} is {state}: it cannot {order.value}" if is_refused else None
+
+
+def _changed(settings: RolloutSettings, changes: RolloutChanges) -> RolloutSettings:
+    values = {name: value for name, value in asdict(changes).items() if value is not None}
+    if changes.throttle is not None:
+        values.setdefault("adapts", False)
+    return replace(settings, **values)
+
+
+def effect(order: RolloutOrder, counts: Mapping[MoveState, int]) -> str:
+    """Return what an order would do to a rollout with so many moves in each state."""
+    flying = counts[MoveState.IN_FLIGHT] + counts[MoveState.GOING_BACK]
+    done = counts[MoveState.DONE]
+    return {
+        RolloutOrder.PAUSE: f"would begin no more moves, and continue the {flying:,} in flight",
+        RolloutOrder.RESUME: "would begin moves again",
+        RolloutOrder.SET: "would have the new limits and throttle",
+        RolloutOrder.ABORT: f"would cancel {flying:,} in flight, and keep {done:,} that are done",
+        RolloutOrder.UNDO: f"would cancel {flying:,} in flight, and move {done:,} back",
+        RolloutOrder.REMOVE: "would be removed, and could not be undone any more",
+    }[order]
+
+
+def would(report: Report, what: str) -> View:
+    """Return the view of a dry run, in which a rollout stays as it is."""
+    document = ChangedRollout(report.name, "checked", status=report.document)
+    return View(document, [f"rollout {report.name}: {what}", DRY_RUN])
