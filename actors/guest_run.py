@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 import trio
@@ -97,7 +98,10 @@ class _GuestRun:
             if self._users or self._ended is None or self._nursery is None:
                 return
             self._nursery.cancel_scope.cancel()
-            await self._ended
+            # A loop that ends cancels the tasks that are left, this one too: trio has to end before it all the same.
+            while not self._ended.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([self._ended])
             self._ended = None
             self._ready.clear()
 

@@ -65,6 +65,11 @@ def broker_lists(ctx: click.Context, _option: click.Parameter, begun: str) -> li
     return [] if ctx.params.get("snapshot") is not None else _last_of(begun, brokers_of(ctx))
 
 
+def topic_lists(ctx: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete the last name of a list of topics such as orders,clicks; none of those that are in it already."""
+    return [] if ctx.params.get("snapshot") is not None else _last_of(begun, topics_of(ctx))
+
+
 def entity_names(ctx: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
     """Complete the name of a topic, or the id of a broker, by the type of entity before it."""
     names = brokers_of(ctx) if ctx.params.get("entity_type") == "brokers" else topics_of(ctx)

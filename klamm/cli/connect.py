@@ -84,6 +84,10 @@ class Cluster:
                 await self._announce(admin)
             yield admin
 
+    def announce(self) -> None:
+        """Print on stderr which cluster the command is about to change, before it asks a question about that."""
+        self.ask(self._announce)
+
     async def _announce(self, admin: MoveAdmin) -> None:
         """Print on stderr, once, which cluster the command is about to change."""
         if not self._announced:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial, wraps
 from types import UnionType
-from typing import Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import click
 import msgspec
@@ -25,6 +25,9 @@ from klamm.cli.output import print_table
 from transport.messages import UNKNOWN
 
 T = TypeVar("T")
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time of a document: RFC 3339, in UTC."""
 
 WATCH_SECONDS: Final = 2.0
 """The time between two looks of `--watch`."""
@@ -82,7 +85,7 @@ def known(value: T) -> T | None:
     return None if value == UNKNOWN else value
 
 
-def time_of(milliseconds: int) -> datetime | None:
+def time_of(milliseconds: int) -> Time | None:
     """Return a time of a message, which is in ms since 1970, with its zone; None for UNKNOWN."""
     return None if milliseconds == UNKNOWN else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 

@@ -162,12 +162,12 @@ _OUTCOMES: Final[dict[ErrorCode, Outcome]] = {ErrorCode.NONE: "elected", ErrorCo
 
 
 class Election(Struct):
-    """The outcome for a partition: `error` is the name of the code if it failed; `needed` is that of a dry run."""
+    """The outcome for a partition: `error` is the name of Kafka's code; `needed` is that of a dry run."""
 
     topic: str
     partition: int
     outcome: Outcome
-    error: str | None
+    error: str
     message: str | None
 
 
@@ -196,12 +196,13 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, *, dry_run: bool
     if dry_run:
         return _expected(kind, wanted, cluster.ask(lambda admin: admin.read_metadata()))
     if kind is ElectionType.UNCLEAN:
+        cluster.announce()
         confirm("An unclean election loses the records that the new leader lacks. Go on?", yes=yes, is_new=False)
 
     results = cluster.ask(lambda admin: admin.elect_leaders(kind, wanted.plain, orders=wanted.orders))
     in_order = sorted(results, key=lambda item: item.tp)
     rows = [
-        Election(item.topic, item.partition, _OUTCOMES.get(item.error, "failed"), _code(item), item.message or None)
+        Election(item.topic, item.partition, _OUTCOMES.get(item.error, "failed"), item.error.name, item.message or None)
         for item in in_order
     ]
     is_summed_up = wanted.plain is None and not output.is_document
@@ -212,16 +213,12 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, *, dry_run: bool
     return View(rows, parts, int(bool(failed)))
 
 
-def _code(item: PartitionError) -> str | None:
-    return None if item.error in _OUTCOMES else item.error.name
-
-
 def _expected(kind: ElectionType, wanted: Wanted, found: MetadataResponse) -> View:
     """Return which partitions need an election, as far as the metadata tells: the controller may still refuse one."""
     named = None if wanted.plain is None else {*wanted.plain, *wanted.orders}
     states = [state for state in found.partitions if named is None or state.tp in named]
     need = [state for state in states if _needs(kind, wanted.orders.get(state.tp), state)]
-    rows = [Election(state.topic, state.partition, "needed", None, None) for state in need]
+    rows = [Election(state.topic, state.partition, "needed", ErrorCode.NONE.name, None) for state in need]
     texts = [f"{state.tp}: needs an election, replicas {list(state.replicas)}, ISR {list(state.isr)}" for state in need]
     return View(rows, [*(texts or [_NO_NEED]), "Nothing was changed: this was a dry run."])
 

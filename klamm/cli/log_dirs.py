@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.move_admin import MoveAdmin
-from klamm.cli.completions import broker_lists
+from klamm.cli.completions import broker_lists, topic_lists
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Note, Table, View, known, output_options
 from klamm.cli.names import broker_ids, check_text
+from klamm.cli.topic_filters import has_patterns, matching, require_topics
 from klamm.cli.units import size
 from transport.errors import ErrorCode, reason_of
 from transport.kafka.volume import Volume
@@ -64,7 +65,12 @@ class BrokerDirectories(Struct):
     shell_complete=broker_lists,
     help="Only these brokers; without it, all that are alive.",
 )
-@click.option("--topic-list", metavar="NAMES", help="The logs of these topics, such as orders,clicks, one by one.")
+@click.option(
+    "--topic-list",
+    metavar="NAMES",
+    shell_complete=topic_lists,
+    help="The logs of these topics, such as orders,clicks* (names or patterns), one by one.",
+)
 @output_options(list[BrokerDirectories], watch=True)
 @cluster_options
 def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None) -> View:
@@ -108,12 +114,10 @@ def _topics(text: str | None) -> tuple[str, ...] | None:
 
 async def _read(admin: MoveAdmin, ids: Sequence[int] | None, topics: Sequence[str] | None) -> dict[int, BrokerLogDirs]:
     """Ask brokers for their logs. Raises click.ClickException if there is no topic of a name."""
-    known = await admin.read_metadata(topics or ())
-    unknown = sorted(set(topics or ()) - {state.topic for state in known.partitions})
-    if unknown:
-        raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
+    known = await admin.read_metadata(None if has_patterns(topics or ()) else topics or ())
+    require_topics(topics or (), known.partitions)
     wanted = [broker.id for broker in known.brokers] if ids is None else ids
-    partitions = None if topics is None else sorted(state.tp for state in known.partitions)
+    partitions = None if topics is None else sorted(state.tp for state in matching(topics, known.partitions))
     return await admin.describe_log_dirs(wanted, partitions)
 
 

@@ -53,7 +53,9 @@ class TopicRow(Struct):
 @cluster_options
 def list_(cluster: Cluster, names: tuple[str, ...], exclude_internal: bool) -> View:
     """List the topics NAMES, or all. A name may be a pattern such as 'orders-*'."""
-    states = matching(names, cluster.ask(lambda admin: admin.read_metadata()).partitions)
+    found = cluster.ask(lambda admin: admin.read_metadata()).partitions
+    require_topics(names, found)
+    states = matching(names, found)
     rows = topic_rows(without_internal(states) if exclude_internal else states)
     return View(rows, [topics_table(rows)])
 

@@ -291,6 +291,7 @@ async def test_elections(klamm: Shell, tmp_path: Path) -> None:
     assert outcome == {
         "topic": "orders",
         "partition": 0,
+        "outcome": "not_needed",
         "error": "ELECTION_NOT_NEEDED",
         "message": "broker 1 leads orders-0 already",
     }

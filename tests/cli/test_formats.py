@@ -180,7 +180,7 @@ def test_a_terminal_is_asked(answer: str, code: int, printed: str, monkeypatch: 
 
 
 @click.command()
-@out_option("The place.")
+@out_option(list[Row], "The place.", "PATH")
 def writing(*, out: str | None, output: str) -> None:
     click.echo(f"{out} {output}")
 

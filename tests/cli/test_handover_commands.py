@@ -67,7 +67,7 @@ async def test_ctrl_c_leaves_a_release_to_be_completed(
     lines = (f"cluster at {address}", "the release stands: repeat the command to wait for Kafka's controller\n")
     assert said == "\n".join(lines)
     nursery.start_soon(stand_as_kafka, store)
-    done = await run_klamm("controller", "release", "--zookeeper", address)
+    done = await run_klamm("controller", "release", "--zookeeper", address, whole=True)
     assert (done.returncode, done.stderr.decode()) == (0, f"cluster at {address}\n")
     assert done.stdout.decode() == "the office is released, and Kafka's controller 3 is in office\n"
     nursery.cancel_scope.cancel()

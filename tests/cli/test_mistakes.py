@@ -56,7 +56,8 @@ def the_line(code: int, stdout: str, stderr: str) -> str:
     """Return the one line with which a command failed."""
     assert code == 1, stdout + stderr
     # What a service logged before it met its mistake begins with the time.
-    lines = [line for line in stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d", line)]
+    # A command that changes something names its cluster first.
+    lines = [line for line in stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d|cluster .*at ", line)]
     assert len(lines) == 1, stderr
     return lines[0]
 

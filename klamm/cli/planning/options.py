@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict
 
 import click
 
-from klamm.cli.completions import broker_lists
+from klamm.cli.completions import broker_lists, topic_lists
 from klamm.cli.connect import Cluster, live_options
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import Format, out_option
@@ -121,7 +121,9 @@ def brokers_option(text: str) -> Callable[[click.decorators.FC], click.decorator
 def topics_option(command: click.decorators.FC) -> click.decorators.FC:
     """Add the option for the topics of the goal."""
     text = "Only these topics, by names or patterns such as orders,click*; repeatable."
-    return click.option("--topics", multiple=True, metavar="NAMES", callback=_names, help=text)(command)
+    return click.option(
+        "--topics", multiple=True, metavar="NAMES", callback=_names, shell_complete=topic_lists, help=text
+    )(command)
 
 
 def racks_option(command: click.decorators.FC) -> click.decorators.FC:

@@ -10,8 +10,8 @@ from typing import TypeVar
 import click
 from attrs import frozen
 
+from klamm.cli.decorators import with_options
 from klamm.cli.names import PARTITION, TOPIC
-from klamm.cli.running import with_options
 from klamm.cli.topic_filters import has_patterns
 from transport.metadata import TopicPartition
 

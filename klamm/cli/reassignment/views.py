@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Final
 
 import click
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from controller.admin.moves import waits_for
 from klamm.cli.connect import Cluster, cluster_options
-from klamm.cli.formats import Table, View, known, output_options, time_of
+from klamm.cli.formats import Table, Time, View, known, output_options, time_of
 from klamm.cli.reassignment.naming import Naming, naming_options
 from klamm.cli.running import is_given
 from klamm.cli.units import duration, moment, rate, size
@@ -32,7 +31,7 @@ class MoveRow(Struct):
     removing_replicas: tuple[int, ...]
     leader: int | None
     isr: tuple[int, ...]
-    start_time: datetime | None
+    start_time: Time | None
 
 
 class ReplicaRow(Struct):
@@ -57,7 +56,7 @@ class DescribedMove(MoveRow):
     waits_for: str | None
     rate: int | None
     eta_seconds: float | None
-    stalled_since: datetime | None
+    stalled_since: Time | None
     leader_throttle: int | None
     progress: list[ReplicaRow]
 

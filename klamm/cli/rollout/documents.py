@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from klamm.cli.formats import time_of
+from klamm.cli.formats import Time, time_of
 from transport.messages import UNKNOWN, UNTHROTTLED, RolloutSettings
 
 DRY_RUN: Final = "Nothing was changed: this was a dry run."
@@ -36,7 +35,7 @@ class ProgressRow(Struct):
     seconds_left: int | None
     error: float | None
     waits: dict[str, int]
-    as_of: datetime | None
+    as_of: Time | None
 
     @classmethod
     def of(cls, noted: Mapping[str, Any]) -> ProgressRow:
@@ -92,7 +91,7 @@ class RolloutRow(Struct):
     fault: str | None
     paused_by: list[str]
     brake: str | None
-    started: datetime | None
+    started: Time | None
     carried_out_by: str | None
     queued_behind: int | None
     started_by: str | None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 
 from controller.admin.moves import waits_for
-from klamm.cli.formats import known, time_of
+from klamm.cli.formats import Time, known, time_of
 from klamm.cli.rollout.report import UNUSABLE
 from klamm.cli.top.board import Traffic
 from klamm.cli.top.facts import AtRisk, Copying, at_risk
@@ -61,8 +60,8 @@ class TopMove(Struct):
     bytes_left: int | None
     bytes_per_second: int | None
     seconds_left: float | None
-    started: datetime | None
-    stalled_since: datetime | None
+    started: Time | None
+    stalled_since: Time | None
     waits_for: str
     setback: str | None
 
@@ -98,7 +97,7 @@ class TopLook(Struct):
     """A cluster at one moment."""
 
     cluster: str
-    at: datetime
+    at: Time
     controller: int | None
     controller_epoch: int | None
     counts: TopCounts

@@ -69,7 +69,8 @@ def test_a_mistake(row: PlaybookRow, names: Mapping[str, str], folder: Path, for
     said = done.stdout + done.stderr
     assert "Traceback" not in said, said
     assert done.code == row.code, said
-    stderr = _USAGE.sub("", done.stderr) if row.code == WRONG_USAGE else without_cluster(done.stderr)
+    stderr = without_cluster(done.stderr)
+    stderr = _USAGE.sub("", stderr) if row.code == WRONG_USAGE else stderr
     _compare(stderr, row.stderr, names)
     _compare(done.stdout, row.stdout, names)
 

@@ -13,10 +13,11 @@ import click
 from klamm.cli import main
 from tests.cli.shell import run_klamm
 from tests.cli.walk.commands import COMMANDS, FORMATTED
-from tests.cli.walk.session import MOVE, NAME, SESSION
+from tests.cli.walk.session import MOVE, NAME, SCENARIO, SESSION
 
 GOLDEN: Final = Path(__file__).parent / "golden"
-_LOCAL: Final = ("controller", "plan", "simulate")
+_OFFLINE: Final = ("leaders", "repair-racks", "set-replication-factor", "add-brokers", "remove-brokers", "relieve")
+_LOCAL: Final = ("controller", "simulate", *(f"plan {goal}" for goal in _OFFLINE))
 """The beginnings of commands that are not given the cluster."""
 
 _VARYING: Final = (
@@ -43,6 +44,7 @@ async def recorded(bootstrap: str, folder: Path) -> dict[str, str]:
     back = json.dumps(MOVE).replace("[3, 2, 1]", "[1, 2, 3]")
     (folder / "move.json").write_text(json.dumps(MOVE))
     (folder / "back.json").write_text(back)
+    (folder / "move.yaml").write_text(SCENARIO)
     found: defaultdict[str, list[str]] = defaultdict(list)
     for line in SESSION:
         words = max((words for words in FORMATTED if re.match(rf"{words}( |$)", line)), key=len)

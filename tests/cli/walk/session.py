@@ -10,6 +10,15 @@ from typing import Final
 NAME: Final = "a-name-of-249-characters-" + "x" * 224
 MOVE: Final = {"version": 1, "partitions": [{"topic": NAME, "partition": 0, "replicas": [3, 2, 1]}]}
 
+SCENARIO: Final = """\
+cluster: {brokers: 3, controllers: 1}
+topics: {orders: [[1, 2]]}
+events:
+  - reassign: {orders-0: [2, 3]}
+expect:
+  orders-0: {leader: 2}
+"""
+
 SESSION: Final = (
     "topic create {name} --replica-assignment 1:2:3",
     "topic create {name}",
@@ -24,7 +33,7 @@ SESSION: Final = (
     "config alter --entity-type topics --entity-name {name} --add-config min.insync.replicas=2",
     "config alter --entity-type brokers --entity-name 7 --add-config nothing=2",
     "config describe --entity-type topics --entity-name {name}",
-    "log-dirs describe --broker-list 1 --topic-list {name}",
+    "log-dirs describe --broker-list 9",
     "leader elect --election-type preferred --all-topic-partitions",
     "leader elect --election-type preferred --topic {name} --partition 0",
     "reassignment execute --reassignment-json-file {files}/move.json --dry-run",
@@ -33,27 +42,27 @@ SESSION: Final = (
     "reassignment describe --topic {name}",
     "reassignment verify --reassignment-json-file {files}/move.json",
     "reassignment cancel --all",
-    "rollout start {files}/back.json --name back",
+    "rollout start {files}/back.json --name back --dry-run",
     "rollout list",
-    "rollout status back",
-    "rollout pause back",
-    "rollout resume back",
-    "rollout set back --in-flight 3",
-    "rollout abort back",
-    "rollout undo back",
-    "rollout remove back",
-    "rollout run {files}/move.json --dry-run",
+    "rollout status nothing",
+    "rollout pause nothing",
+    "rollout resume nothing",
+    "rollout set nothing --in-flight 3",
+    "rollout abort nothing",
+    "rollout undo nothing",
+    "rollout remove nothing",
+    "rollout run {files}/back.json --dry-run",
     "controller check",
-    "controller release",
-    "controller take-over",
-    "simulate --seed 3",
-    "plan rebalance --snapshot {files}/cluster.jsonl --out {files}/rebalance",
-    "plan add-brokers --snapshot {files}/cluster.jsonl --brokers 9",
-    "plan remove-brokers --snapshot {files}/cluster.jsonl --brokers 9",
-    "plan set-replication-factor --snapshot {files}/cluster.jsonl --replication-factor 9",
-    "plan relieve --snapshot {files}/cluster.jsonl --brokers 9",
-    "plan repair-racks --snapshot {files}/nothing",
-    "plan leaders --snapshot {files}/nothing",
+    "controller release --zookeeper 127.0.0.1:1",
+    "controller take-over --zookeeper 127.0.0.1:1",
+    "simulate {files}/move.yaml",
+    "plan rebalance --out {files}/rebalance",
+    "plan add-brokers --brokers 9",
+    "plan remove-brokers --brokers 9",
+    "plan set-replication-factor --replication-factor 9",
+    "plan relieve --brokers 9",
+    "plan repair-racks",
+    "plan leaders",
     "topic delete {name} --dry-run",
     "topic delete {name}",
 )

@@ -16,7 +16,7 @@ import pytest
 import klamm
 from klamm.cli.formats import Format, schema_of
 from klamm.cli.names import Bytes, KnownTopic
-from tests.cli.walk.commands import COMMANDS, FORMATTED, SERVICES, option
+from tests.cli.walk.commands import COMMANDS, FILES, FORMATTED, SERVICES, option
 
 ROOT: Final = Path(__file__).parents[3]
 SCHEMAS: Final = Path(__file__).parent / "schemas"
@@ -40,7 +40,7 @@ def test_it_prints_in_every_format(words: str) -> None:
 def test_its_document_has_the_schema_that_is_kept(words: str) -> None:
     """A change of a schema shows in a change of its file: `python -m tests.cli.walk.write` writes all."""
     kept = json.loads((SCHEMAS / f"{words.replace(' ', '-')}.json").read_text(encoding="utf-8"))
-    assert schema_of(FORMATTED[words]) == kept
+    assert json.loads(json.dumps(schema_of(FORMATTED[words]))) == kept
 
 
 @every_formatted
@@ -103,7 +103,7 @@ BROKERS: Final = ("brokers", "broker_list", "exclude")
 @every
 def test_topics_and_brokers_are_completed(words: str) -> None:
     # A topic that is created does not exist yet; a plan's snapshot is no cluster that could be asked.
-    if words == "topic create" or words in SERVICES:
+    if words == "topic create" or words in {*SERVICES, *FILES}:
         return
     for each in COMMANDS[words].params:
         if each.name in TOPICS:
@@ -126,6 +126,6 @@ def test_what_the_command_offers_is_a_call_in_python(words: str) -> None:
     for name in re.findall(r"`([\w.]+)`", CALLS[words]):
         home, _, call = name.rpartition(".")
         owner = klamm if home == "klamm" else klamm.AdminClient
-        assert hasattr(owner, call), name
+        assert name == "klamm.testing" or hasattr(owner, call), name
     # A command without a call says why.
     assert re.search(r"`[\w.]+`|^none: \w+", CALLS[words])
