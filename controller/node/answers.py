@@ -65,10 +65,12 @@ class Answers:
         return replace(described, quarantined=self._quarantine.names())
 
     async def _read_metadata(self, request: messages.MetadataRequest) -> messages.MetadataResponse:
-        """Answer from the context; whoever asks for no topic also gets the id of the cluster."""
+        """Answer from the context; whoever asks for no topic also gets the id, which clusters of Apache Kafka have."""
         described = await self.answer(request)
         assert isinstance(described, messages.MetadataResponse)
-        return described if request.topics != () else replace(described, cluster_id=await self._cluster_id.read() or "")
+        if request.topics != () or not self.config.kafka:
+            return described
+        return replace(described, cluster_id=await self._cluster_id.read() or "")
 
     async def _describe_reassignments(
         self, request: messages.DescribeReassignmentsRequest

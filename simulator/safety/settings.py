@@ -54,7 +54,9 @@ class Alterations:
     """The settings with which topics were to be created."""
 
     def asked(self, request: IncrementalAlterConfigsRequest | CreateTopicsRequest) -> None:
-        """Record a request that a controller takes from the network."""
+        """Record a request that a controller takes from the network; one that only checks asks for nothing."""
+        if request.validate_only:
+            return
         if isinstance(request, CreateTopicsRequest):
             for topic in request.topics:
                 _remember(self._created.setdefault(paths.topic_config(topic.name), {}), topic.configs, None)

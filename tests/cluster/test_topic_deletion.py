@@ -27,7 +27,7 @@ REPLICAS = (1, 2, 3)
 async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookeeper: str, tmp_path: Path) -> None:
     dying = ("tests.cluster.dying_controller", "--after", "stop", "publish")
     address = f"{zookeeper}/topic-deletion"
-    waits = "orders waits for broker 3 to come back and delete its replicas\n"
+    waits = f"cluster at {address}\norders waits for broker 3 to come back and delete its replicas\n"
     async with RealCluster.running(address, tmp_path, *dying, standby=True, brokers=REPLICAS) as cluster:
         logs = {broker_id: log_dir(tmp_path, broker_id) / str(ORDERS) for broker_id in REPLICAS}
 

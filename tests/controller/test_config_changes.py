@@ -81,6 +81,28 @@ async def test_settings_are_written_and_announced_as_kafka_does_it(bench: Bench)
     assert bench.seen.rounds[-1] == "configs"
 
 
+async def test_changes_that_are_only_checked_are_judged_and_not_made(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    asked = (
+        altered(ORDERS, min_insync_replicas="2"),
+        altered(BROKER_3, min_insync_replicas="none"),
+        altered(ConfigResource(ConfigResourceType.TOPIC, "nowhere"), min_insync_replicas="2"),
+    )
+    request = IncrementalAlterConfigsRequest(asked, validate_only=True)
+    checked = (await bench.ask(request, IncrementalAlterConfigsResponse)).resources
+    expected = [ErrorCode.NONE, ErrorCode.INVALID_CONFIG, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [outcome.error for outcome in checked] == expected
+    assert await settings_at(bench, "/config/topics/orders") is None
+    assert await announced(bench) == []
+    # What would be refused because of the settings there is refused, too.
+    await bench.store.multi([Create(paths.topic_config("orders"), b"{")])
+    request = IncrementalAlterConfigsRequest(asked[:1], validate_only=True)
+    [damaged] = (await bench.ask(request, IncrementalAlterConfigsResponse)).resources
+    assert (damaged.error, "repair or delete it first" in damaged.message) == (ErrorCode.INVALID_CONFIG, True)
+    made = await alter(bench, *asked)
+    assert [outcome.error for outcome in made][1:] == expected[1:]
+
+
 async def test_a_change_leaves_other_settings_alone_also_those_that_nobody_here_knows(bench: Bench) -> None:
     await bench.start((1, 2, 3))
     data = formats.encode_config({"retention.ms": "1", "cleanup.policy": "compact", MIN_ISR: "2"})

@@ -15,6 +15,7 @@ from transport.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FetchRequest,
+    IncrementalAlterConfigsRequest,
     MetadataRequest,
     MetadataResponse,
     ProduceRequest,
@@ -76,7 +77,8 @@ async def test_the_first_request_negotiates_versions_whatever_else_is_offered(ne
     seen = []
 
     async def answer() -> None:
-        await _offer(peer, ApiVersion(METADATA, 0, 7), ApiVersion(PRODUCE, 3, 9), ApiVersion(424242, 0, 1))
+        offered = ApiVersion(METADATA, 0, 7), ApiVersion(PRODUCE, 3, 9), ApiVersion(424242, 0, 1), ApiVersion(44, 0, 0)
+        await _offer(peer, *offered)
         request = await _take_request(peer)
         seen.append((request.api_key, request.api_version))
         await peer.send(frame(ResponseEnvelope(request.correlation_id, 0, encode(METADATA_RESPONSE)).pack()))
@@ -89,6 +91,9 @@ async def test_the_first_request_negotiates_versions_whatever_else_is_offered(ne
                 await connection.call(_produce(1))
             with pytest.raises(UnsupportedApi, match="Fetch"):
                 await connection.call(FetchRequest(-1, 0, ()))
+            # A controller of an earlier release would make the changes that are only to be checked.
+            with pytest.raises(UnsupportedApi, match="up to version 0, which cannot do this"):
+                await connection.call(IncrementalAlterConfigsRequest((), validate_only=True))
     assert seen == [(METADATA, 5)]  # the highest that both speak
 
 

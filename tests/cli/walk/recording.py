@@ -30,12 +30,13 @@ _VARYING: Final = (
 
 def help_of(words: str) -> str:
     """Return the help of a command at 80 columns."""
-    context = click.Context(main, info_name="klamm", terminal_width=80, max_content_width=80)
-    for word in words.split()[:-1]:
+    context = click.Context(main, info_name="klamm", help_option_names=["-h", "--help"], terminal_width=80)
+    *groups, last = words.split()
+    for word in groups:
         context = click.Context(main, parent=context, info_name=word)
-    inner = click.Context(
-        COMMANDS[words], parent=context, info_name=words.rsplit(maxsplit=1)[-1], terminal_width=80, max_content_width=80
-    )
+    # click remembers the option of the first context in which a command was asked, a test's perhaps.
+    COMMANDS[words]._help_option = None  # noqa: SLF001
+    inner = click.Context(COMMANDS[words], parent=context, info_name=last, terminal_width=80)
     return f"$ klamm {words} --help\n{COMMANDS[words].get_help(inner)}\n"
 
 

@@ -117,6 +117,14 @@ def _is_completed(param: click.Parameter) -> bool:
     return not is_plain or param._custom_shell_complete is not None  # noqa: SLF001
 
 
+@every
+def test_the_docs_say_when_its_exit_code_is_zero(words: str) -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    rows = page.partition("### What 0 means in each command")[2]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE) for name in re.findall(r"`(.*?)`", row)]
+    assert any(words == name or words.startswith(f"{name} ") for name in named)
+
+
 def test_the_table_of_calls_has_every_command_and_no_other() -> None:
     assert sorted(CALLS) == sorted(COMMANDS)
 
