@@ -275,14 +275,3 @@ def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
         help="The metadata store.",
     )(command)
 
-
-def output_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option `-o table|json|yaml`."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["table", "json", "yaml"]),
-        default="table",
-        show_default=True,
-        help="The format of the output.",
-    )(command)

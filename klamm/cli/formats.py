@@ -21,7 +21,7 @@ from attrs import frozen
 from click.shell_completion import CompletionItem
 
 from klamm.cli.decorators import AnyCommand, with_options
-from klamm.cli.output import print_table
+from klamm.cli.output import print_json, print_table, print_yaml
 from transport.messages import UNKNOWN
 
 T = TypeVar("T")
@@ -303,13 +303,10 @@ def _show_next(view: View, output: Format, *, is_first: bool, headers: bool) -> 
 
 def show(view: View, output: Format, *, headers: bool = True) -> None:
     """Print a view."""
-    if output == Format.JSON:
-        click.echo(msgspec.json.format(msgspec.json.encode(view.document), indent=2).decode())
-    elif output == Format.YAML:
-        import yaml
-
-        plain = msgspec.to_builtins(view.document)
-        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+    if output is Format.JSON:
+        print_json(view.document)
+    elif output is Format.YAML:
+        print_yaml(view.document)
     else:
         for part in view.parts:
             _print(part, output, headers=headers)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import IO, Any, Final
 
 import click
-import orjson
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 from rich.cells import cell_len
@@ -68,21 +68,15 @@ def _phase(state: PartitionState) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print JSON, indented."""
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    """Print a document as JSON, indented."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def print_yaml(value: object) -> None:
-    """Print YAML, with the same keys in the same order as JSON."""
+    """Print a document as YAML, with the same keys in the same order as JSON."""
     import yaml
 
-    plain = orjson.loads(orjson.dumps(value))
-    click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
-
-
-def print_document(value: object, output: str) -> None:
-    """Print a value as `output` says: json or yaml."""
-    {"json": print_json, "yaml": print_yaml}[output](value)
+    click.echo(yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True), nl=False)
 
 
 def print_table(
