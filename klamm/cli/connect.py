@@ -274,4 +274,3 @@ def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
         metavar="HOST:PORT/CHROOT",
         help="The metadata store.",
     )(command)
-

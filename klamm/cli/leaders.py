@@ -216,6 +216,9 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, *, dry_run: bool
 def _expected(kind: ElectionType, wanted: Wanted, found: MetadataResponse) -> View:
     """Return which partitions need an election, as far as the metadata tells: the controller may still refuse one."""
     named = None if wanted.plain is None else {*wanted.plain, *wanted.orders}
+    unknown = sorted((named or set()) - {state.tp for state in found.partitions})
+    if unknown:
+        raise click.ClickException(f"there is no partition {', '.join(map(str, unknown))}: see `klamm topic list`")
     states = [state for state in found.partitions if named is None or state.tp in named]
     need = [state for state in states if _needs(kind, wanted.orders.get(state.tp), state)]
     rows = [Election(state.topic, state.partition, "needed", ErrorCode.NONE.name, None) for state in need]

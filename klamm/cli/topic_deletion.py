@@ -59,7 +59,9 @@ def delete(cluster: Cluster, names: tuple[str, ...], no_wait: bool, if_exists: b
         if dry_run:
             lines = [f"would delete topic {name}" for name in there]
             return View([DeletedTopic(name, "checked") for name in there], lines or ["no topic would be deleted"])
-        confirm(_question(there), yes=yes or not there)
+        if not there:
+            return View([], [Note(f"no topic matches {' '.join(named)}: nothing was deleted")])
+        confirm(_question(there), yes=yes)
         named = [*there, *(name for name in named if name not in there and not has_patterns([name]))]
     return cluster.ask(partial(_delete, names=named, waits=not no_wait, if_exists=if_exists))
 
