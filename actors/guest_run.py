@@ -98,7 +98,7 @@ class _GuestRun:
             if self._users or self._ended is None or self._nursery is None:
                 return
             self._nursery.cancel_scope.cancel()
-            # A loop that ends cancels the tasks that are left, this one too: trio has to end before it all the same.
+            # A loop that ends cancels its remaining tasks, this one included. trio must end first all the same.
             while not self._ended.done():
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([self._ended])

@@ -44,7 +44,7 @@ class Release:
 
 @frozen
 class ReleaseCheck:
-    """What a release would begin with: Kafka's controller if one has taken office by an earlier release, or ours."""
+    """The start of a release: Kafka's controller if an earlier release put one in office, or else ours."""
 
     kafka_controller: int | None
     our_id: int | None
@@ -54,7 +54,7 @@ class ReleaseCheck:
 
 @frozen
 class TakeOverCheck:
-    """Where an order to take over would go: our controllers that run, and that of Kafka's, if one is in office."""
+    """The controllers of ours that an order to take over would reach, and Kafka's controller if one is in office."""
 
     candidates: tuple[int, ...]
     kafka_controller: int | None
@@ -128,7 +128,7 @@ async def _announce_release(store: MetadataStore, now_ms: int) -> int | None:
 
 
 def _is_kafkas_by_release(znodes: OfficeZnodes) -> bool:
-    """Return whether a release has ended with a controller of Kafka's. Raises HandoverRefused if it cannot begin."""
+    """Return whether Kafka's controller is in office after a release. Raises HandoverRefused if none can begin."""
     if znodes.holder is not None and not _is_ours(znodes):
         if znodes.is_released and znodes.holder.writer is Writer.KAFKA:
             return True

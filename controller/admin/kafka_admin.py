@@ -154,7 +154,7 @@ class KafkaAdmin(KlammOnly):
             refuse("describe_reassignments of some reassignments", "describe all")
         moves = await self._moves()
         states = await self._states_of(moves)
-        # Also those that keep their replicas: the progress tells the size and the throttle of each.
+        # The progress has the size and the throttle of each replica, so brokers that keep theirs are asked, too.
         brokers = {b for move in moves.values() for b in move.target_replicas}
         brokers |= {state.leader for state in states.values() if state.leader >= 0}
         sizes = Sizes.of(await self.describe_log_dirs(sorted(brokers), sorted(moves)) if moves else {})

@@ -65,7 +65,7 @@ class Answers:
         return replace(described, quarantined=self._quarantine.names())
 
     async def _read_metadata(self, request: messages.MetadataRequest) -> messages.MetadataResponse:
-        """Answer from the context; whoever asks for no topic also gets the id, which clusters of Apache Kafka have."""
+        """Answer from the context. A request for no topic also gets the id that a cluster of Kafka brokers has."""
         described = await self.answer(request)
         assert isinstance(described, messages.MetadataResponse)
         if request.topics != () or not self.config.kafka:

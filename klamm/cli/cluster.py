@@ -39,7 +39,7 @@ class BrokerSummary(Struct):
 
 
 class ClusterSummary(Struct):
-    """The cluster as a whole; null for counts that it does not give. Counts are of partitions but for two."""
+    """The cluster as a whole; a count that it does not give is null. All but the two of topics count partitions."""
 
     cluster_id: str | None
     controller: int | None

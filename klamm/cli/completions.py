@@ -30,7 +30,8 @@ def topics_of(ctx: click.Context) -> list[str]:
 def brokers_of(ctx: click.Context) -> list[str]:
     """Return the ids of the live brokers of the cluster, in order; none if it does not answer."""
     found = _answer(ctx, lambda cluster: cluster.ask_moves(lambda admin: admin.read_metadata(())))
-    return [] if found is None else [str(id_) for id_ in sorted(broker.id for broker in found.brokers)]
+    ids = () if found is None else sorted(broker.id for broker in found.brokers)
+    return list(map(str, ids))
 
 
 def settings_of(ctx: click.Context) -> list[str]:

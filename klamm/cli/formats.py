@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial, wraps
+from itertools import compress
 from types import UnionType
 from typing import Annotated, Any, Final, TypeVar, get_args
 
@@ -31,6 +32,9 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 WATCH_SECONDS: Final = 2.0
 """The time between two looks of `--watch`."""
+
+DRY_RUN: Final = "Nothing was changed: this was a dry run."
+"""The last line of a dry run that shows what would change."""
 
 
 class Format(StrEnum):
@@ -88,6 +92,11 @@ def known(value: T) -> T | None:
 def time_of(milliseconds: int) -> Time | None:
     """Return a time of a message, which is in ms since 1970, with its zone; None for UNKNOWN."""
     return None if milliseconds == UNKNOWN else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+
+
+def seconds_of(milliseconds: int) -> float | None:
+    """Return a duration of a message, which is in ms, in seconds; None for UNKNOWN."""
+    return None if milliseconds == UNKNOWN else milliseconds / 1000
 
 
 def schema_of(command: click.Command) -> dict[str, Any]:
@@ -319,7 +328,7 @@ def _print(part: Table | Note | str, output: Format, *, headers: bool) -> None:
         click.echo(part)
     else:
         is_wide = output is Format.WIDE
-        kept = [number for number, name in enumerate(part.columns) if is_wide or name not in part.wide]
-        rows = [[row[number] for number in kept] for row in part.rows]
-        names = [part.columns[number] for number in kept]
+        kept = [is_wide or name not in part.wide for name in part.columns]
+        names = list(compress(part.columns, kept))
+        rows = [list(compress(row, kept)) for row in part.rows]
         print_table(names, rows, numbers=part.numbers, room=sys.maxsize if is_wide else None, headers=headers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
@@ -19,6 +20,7 @@ from msgspec import Struct
 from klamm.cli.connect import Cluster, changed_cluster_options
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import (
+    DRY_RUN,
     Format,
     Note,
     Table,
@@ -223,7 +225,7 @@ def _expected(kind: ElectionType, wanted: Wanted, found: MetadataResponse) -> Vi
     need = [state for state in states if _needs(kind, wanted.orders.get(state.tp), state)]
     rows = [Election(state.topic, state.partition, "needed", ErrorCode.NONE.name, None) for state in need]
     texts = [f"{state.tp}: needs an election, replicas {list(state.replicas)}, ISR {list(state.isr)}" for state in need]
-    return View(rows, [*(texts or [_NO_NEED]), "Nothing was changed: this was a dry run."])
+    return View(rows, [*(texts or [_NO_NEED]), DRY_RUN])
 
 
 def _needs(kind: ElectionType, order: tuple[int, ...] | None, state: PartitionState) -> bool:
@@ -258,7 +260,7 @@ def _rows(error: ErrorCode, items: Iterable[PartitionError]) -> Iterator[tuple[o
     for item in items:
         by_reason["" if error is ErrorCode.NONE else _without_name(item)].append(str(item.tp))
     if len(by_reason) > _MOST_REASONS:
-        by_reason = defaultdict(list, {reason_of(error): [name for names in by_reason.values() for name in names]})
+        by_reason = defaultdict(list, {reason_of(error): list(chain.from_iterable(by_reason.values()))})
     for reason, names in sorted(by_reason.items(), key=lambda entry: -len(entry[1])):
         such_as = ", ".join(names[:_MOST_NAMED])
         left = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""

@@ -17,7 +17,7 @@ from controller.admin.move_record import out_of_order
 from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from controller.admin.znode_moves import NO_CANCEL, ZnodeMoves
 from klamm.cli.connect import Cluster, changed_cluster_options
-from klamm.cli.formats import Note, View, confirm, dry_run_option, output_options, yes_option
+from klamm.cli.formats import DRY_RUN, Note, View, confirm, dry_run_option, output_options, yes_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import MoveFile, Targets, json_file, read_document
 from klamm.cli.reassignment.log_copies import LogCopies, copies_anywhere, copies_of_file
@@ -156,7 +156,7 @@ async def _checked(admin: MoveAdmin, partitions: Sequence[TopicPartition], copie
     outcomes = list(map(check, partitions))
     is_good = all(item.outcome is MoveOutcome.CHECKED for item in outcomes)
     shown = view(outcomes, MoveOutcome.CHECKED, code=int(not is_good))
-    return evolve(shown, parts=[*shown.parts, "Nothing was changed: this was a dry run."])
+    return evolve(shown, parts=[*shown.parts, DRY_RUN])
 
 
 def _orders(admin: MoveAdmin, before: Targets, file: RecordFile | None) -> Targets:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.model.faults import move_fault
-from klamm.cli.formats import Table, View, known
+from klamm.cli.formats import DRY_RUN, Table, View, known
 from klamm.cli.output import show
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.units import size
@@ -193,7 +193,7 @@ def view(planned: Sequence[ChangePreview], log_dirs: Directories = MappingProxyT
         *(f"{tp}: broker {broker_id} keeps its log in {path}" for (tp, broker_id), path in log_dirs.items()),
         f"{all_}: {moved:,} to move, {ordered:,} to reorder, {kept:,} with nothing to do",
         f"To copy: {_amount(sum(copied), unknown)}",
-        "Nothing was changed: this was a dry run.",
+        DRY_RUN,
     ]
     return View([_row(change, log_dirs) for change in planned], parts)
 

@@ -7,10 +7,11 @@ from typing import Final
 
 import click
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from controller.admin.moves import waits_for
 from klamm.cli.connect import Cluster, cluster_options
-from klamm.cli.formats import Table, Time, View, known, output_options, time_of
+from klamm.cli.formats import Table, Time, View, known, output_options, seconds_of, time_of
 from klamm.cli.reassignment.naming import Naming, naming_options
 from klamm.cli.running import is_given
 from klamm.cli.units import duration, moment, rate, size
@@ -68,18 +69,7 @@ class DescribedMove(MoveRow):
 def list_(cluster: Cluster, naming: Naming) -> View:
     """List the moves in progress."""
     found = _in_progress(cluster, naming)
-    rows = [
-        MoveRow(
-            *move.tp,
-            move.replicas,
-            move.adding_replicas,
-            move.removing_replicas,
-            _leader(move),
-            move.isr,
-            time_of(move.start_time_ms),
-        )
-        for move in found
-    ]
+    rows = list(map(_row, found))
     if not found:
         return View(rows, [naming.nothing])
     cells = [
@@ -119,23 +109,22 @@ def _started(move: ReassignmentDescription) -> str:
     return moment(move.start_time_ms)
 
 
+def _row(move: ReassignmentDescription) -> MoveRow:
+    of_replicas = (move.replicas, move.adding_replicas, move.removing_replicas)
+    return MoveRow(*move.tp, *of_replicas, _leader(move), move.isr, time_of(move.start_time_ms))
+
+
 def _described(move: ReassignmentDescription) -> DescribedMove:
     """Return a description with null for unknown values and for a throttle that is not set."""
     return DescribedMove(
-        *move.tp,
-        move.replicas,
-        move.adding_replicas,
-        move.removing_replicas,
-        _leader(move),
-        move.isr,
-        time_of(move.start_time_ms),
-        move.new_replicas,
-        move.waits_for or None,
-        known(move.rate),
-        None if move.eta_ms == UNKNOWN else move.eta_ms / 1000,
-        time_of(move.stalled_since_ms),
-        _throttle(move.leader_throttle),
-        [_replica(item) for item in move.progress],
+        **asdict(_row(move)),
+        new_replicas=move.new_replicas,
+        waits_for=move.waits_for or None,
+        rate=known(move.rate),
+        eta_seconds=seconds_of(move.eta_ms),
+        stalled_since=time_of(move.stalled_since_ms),
+        leader_throttle=_throttle(move.leader_throttle),
+        progress=list(map(_replica, move.progress)),
     )
 
 

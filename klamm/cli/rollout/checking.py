@@ -13,12 +13,12 @@ from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.rollout.forecast import forecast
 from controller.rollout.moves import Move, Replicas, interned
 from controller.rollout.room import Shortage, fit
-from klamm.cli.formats import View
+from klamm.cli.formats import DRY_RUN, View
 from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import MoveFile, Targets
 from klamm.cli.reassignment.log_moves import NOWHERE
 from klamm.cli.rollout.brakes import named
-from klamm.cli.rollout.documents import DRY_RUN, ChangedRollout, PlanNeeds, RolloutRow
+from klamm.cli.rollout.documents import ChangedRollout, PlanNeeds, RolloutRow
 from klamm.cli.rollout.options import Options
 from klamm.cli.units import duration, size
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState

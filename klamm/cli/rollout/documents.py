@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from klamm.cli.formats import Time, time_of
 from transport.messages import UNKNOWN, UNTHROTTLED, RolloutSettings
-
-DRY_RUN: Final = "Nothing was changed: this was a dry run."
 
 
 class OddMove(Struct):

@@ -11,9 +11,9 @@ from controller.admin.client import AdminClient
 from controller.model.rollout_rows import settings_fault
 from controller.rollout.states import Happening, MoveState
 from klamm.cli.connect import Cluster
-from klamm.cli.formats import View
+from klamm.cli.formats import DRY_RUN, View
 from klamm.cli.rollout.described import complete, report_of, state_of
-from klamm.cli.rollout.documents import DRY_RUN, ChangedRollout
+from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.naming import Named, Nowhere, Refused, operator
 from klamm.cli.rollout.report import Report
 from transport.messages import RolloutChanges, RolloutDescription, RolloutOrder, RolloutSettings

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from controller.admin.moves import waits_for
-from klamm.cli.formats import Time, known, time_of
+from klamm.cli.formats import Time, known, seconds_of, time_of
 from klamm.cli.rollout.report import UNUSABLE
 from klamm.cli.top.board import Traffic
 from klamm.cli.top.facts import AtRisk, Copying, at_risk
@@ -17,7 +17,7 @@ from klamm.cli.top.following import Look
 from klamm.cli.top.reading import Reading
 from klamm.cli.top.rollouts import Rollout, Untold
 from transport.addresses import address_text
-from transport.messages import UNKNOWN, DescribedBroker, ReassignmentDescription
+from transport.messages import DescribedBroker, ReassignmentDescription
 
 
 class TopCounts(Struct):
@@ -124,16 +124,12 @@ def document_of(look: Look, where: str) -> TopLook:
         TopCounts(*(known(getattr(found, name)) for name in TopCounts.__struct_fields__)),
         found.quarantined,
         known(reading.rate),
-        _seconds(reading.eta_ms),
+        seconds_of(reading.eta_ms),
         _brokers(reading, risks),
         [_move(move) for move in sorted(reading.moves, key=lambda move: move.tp)],
         list(map(_risk, risks)),
         list(map(_rollout, look.rollouts)),
     )
-
-
-def _seconds(milliseconds: int) -> float | None:
-    return None if milliseconds == UNKNOWN else milliseconds / 1000
 
 
 def _brokers(reading: Reading, risks: list[AtRisk]) -> list[TopBroker]:
@@ -157,7 +153,7 @@ def _move(move: ReassignmentDescription) -> TopMove:
     copy = Copying.by(move)
     return TopMove(
         *(move.topic, move.partition, move.removing_replicas, move.adding_replicas, move.new_replicas),
-        *(known(copy.has), known(copy.left), known(move.rate), _seconds(move.eta_ms)),
+        *(known(copy.has), known(copy.left), known(move.rate), seconds_of(move.eta_ms)),
         *(time_of(move.start_time_ms), time_of(move.stalled_since_ms), waits_for(move), move.setback or None),
     )
 
