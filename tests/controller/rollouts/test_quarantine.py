@@ -228,7 +228,7 @@ def damaged_rows(draw: st.DrawFn) -> Row:
     return evolve(row, value=with_field(row.value, draw(st.sampled_from([(), *at])), value))
 
 
-@examples(150, 5_000)
+@examples(40, 5_000)
 @given(damaged_rows())
 @example(evolve(ROLLOUT_ROWS["rollout state"], value=None, is_packed=False))
 def test_whatever_others_write_into_any_field_costs_that_rollout_at_most(row: Row) -> None:
