@@ -81,14 +81,14 @@ class Cluster:
         )
         async with opening as admin:
             if self.is_changed:
-                await self._announce(admin)
+                await self.announce_to(admin)
             yield admin
 
     def announce(self) -> None:
         """Print on stderr which cluster the command is about to change, before it asks a question about that."""
-        self.ask(self._announce)
+        self.ask(self.announce_to)
 
-    async def _announce(self, admin: MoveAdmin) -> None:
+    async def announce_to(self, admin: MoveAdmin) -> None:
         """Print on stderr, once, which cluster the command is about to change."""
         if not self._announced:
             self._announced.append(True)
@@ -207,6 +207,13 @@ def changed_cluster_options(command: Callable[..., T]) -> Callable[..., T]:
     changing = _cluster_options(command, is_changed=True)
     vars(changing)["changes_cluster"] = True
     return changing
+
+
+def announcing_cluster_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the same options to a command that may change the cluster: it calls `announce_to` before it does."""
+    announcing = cluster_options(command)
+    vars(announcing)["changes_cluster"] = True
+    return announcing
 
 
 def _cluster_options(command: Callable[..., T], *, is_changed: bool) -> Callable[..., T]:
