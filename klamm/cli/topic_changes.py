@@ -13,7 +13,7 @@ from msgspec import Struct
 from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, changed_cluster_options
-from klamm.cli.formats import View, dry_run_option, output_options
+from klamm.cli.formats import DRY_RUN, View, dry_run_option, output_options
 from klamm.cli.names import COUNT, NEW_TOPIC, TOPIC, broker_ids, check_text
 from klamm.cli.running import is_given
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
@@ -76,7 +76,7 @@ def create(  # noqa: PLR0913, PLR0917  one for each option
             return View(ChangedTopic(name, "exists"), [f"topic {name} exists already"])
         _require_done([outcome])
         if dry_run:
-            return View(ChangedTopic(name, "checked"), [f"topic {name} can be created; this was a dry run"])
+            return View(ChangedTopic(name, "checked"), [f"topic {name} can be created", DRY_RUN])
         await _warn_of_too_few(cluster, admin, name, min(map(len, assignment), default=replication_factor))
         return View(ChangedTopic(name, "created"), [f"created topic {name}"])
 
@@ -156,8 +156,7 @@ def add_partitions(
         return View(ChangedTopic(name, "missing"), [f"there is no topic {name}"])
     _require_done([outcome])
     if dry_run:
-        text = f"topic {name} can have {partitions} partitions; this was a dry run"
-        return View(ChangedTopic(name, "checked"), [text])
+        return View(ChangedTopic(name, "checked"), [f"topic {name} can have {partitions} partitions", DRY_RUN])
     return View(ChangedTopic(name, "enlarged"), [f"topic {name} has {partitions} partitions"])
 
 

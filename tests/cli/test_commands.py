@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from klamm.cli import main
+from klamm.cli.formats import DRY_RUN
 from tests.cli.shell import Shell, run_klamm
 from transport.store import paths
 from transport.store.protocol import ensure_paths
@@ -317,3 +318,17 @@ async def test_elections_with_a_named_order(klamm: Shell, tmp_path: Path) -> Non
     refused = await klamm(*preferred, "--topic", "orders", "--partition", "0", "--replicas", "3,1", fails=True)
     assert "[3, 1] is no order of orders-0's replicas [3, 1, 2]: name each of them once" in refused
     assert await describe(klamm, "orders") == partitions
+
+
+async def test_every_dry_run_ends_with_the_same_line(klamm: Shell) -> None:
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")
+    tried = {
+        "topic create bills --replication-factor 3": "topic bills can be created",
+        "topic add-partitions orders --partitions 2": "topic orders can have 2 partitions",
+        "topic delete orders": "would delete topic orders",
+        "config alter --entity-type topics --entity-name orders --add-config min.insync.replicas=1": (
+            "the settings of topic orders can be altered so"
+        ),
+    }
+    for command, line in tried.items():
+        assert await klamm(*command.split(), "--dry-run") == f"{line}\n{DRY_RUN}\n"
