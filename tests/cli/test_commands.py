@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -145,6 +146,19 @@ async def test_a_topic_that_no_producer_can_write_to_is_created_with_a_warning(
         "min.insync.replicas=...`, or give partitions more replicas\n"
     )
     assert done.stderr.decode() == ("" if replicas is None else warning)
+
+
+async def test_the_warning_about_a_new_topic_follows_the_line_about_it(klamm: Shell) -> None:
+    create = ("topic", "create", "-o", "table", "--config", "min.insync.replicas=2", "--bootstrap-server")
+    command = [sys.executable, "-m", "klamm", *create, klamm.bootstrap]
+    done = await trio.run_process([*command, "orders"], capture_stdout=True, stderr=subprocess.STDOUT)
+    cluster, created, warning = done.stdout.decode().splitlines()
+    assert cluster.startswith("cluster at ")
+    assert created == "created topic orders"
+    assert warning.startswith("no producer with acks=all can write to orders: ")
+    document = await run_klamm(*create, klamm.bootstrap, "bills", "-o", "json")
+    assert json.loads(document.stdout) == {"topic": "bills", "outcome": "created"}
+    assert document.stderr.startswith(b"no producer with acks=all can write to bills: ")
 
 
 @pytest.mark.requirement("D2", "D11")
