@@ -17,7 +17,7 @@ from controller.admin.move_admin import MoveAdmin
 from controller.admin.opening import open_admin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.decorators import with_options
-from klamm.cli.profiles import Place, profile_option, settled
+from klamm.cli.profiles import Place, disks_remedy, profile_option, settled
 from klamm.cli.running import is_given, parse_addresses, patience_option, run
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
@@ -59,6 +59,11 @@ class Cluster:
     def where(self) -> str:
         """The place at which the cluster is found."""
         return self.bootstrap_server if self.zookeeper is None else self.zookeeper
+
+    @property
+    def disks_remedy(self) -> str:
+        """How the user says whether log directories that look alike are on one disk."""
+        return disks_remedy(Place(self.bootstrap_server, self.zookeeper, profile=self.profile))
 
     @classmethod
     def at(cls, place: Place, timeout: float, *, is_changed: bool = False) -> Cluster:
