@@ -128,7 +128,7 @@ def test_the_counts_are_shown_with_what_is_needed() -> None:
     assert all(any(line.startswith(name) for line in lines) for name in NEEDED)
     [b6] = [line.split() for line in lines if line.startswith("controller crashes right after B6")]
     assert b6[-3:] == ["3", "3,000", "20"]
-    assert lines[-1] == "1 runs, 1 of them different, 0 failed"
+    assert lines[-1] == "1 run, 1 of them different, 0 failed"
 
 
 def test_crash_points_are_hit() -> None:

@@ -114,6 +114,10 @@ def test_wide_is_a_table_and_heads_can_be_left_out(scenario: Path) -> None:
         assert 1 <= len(table.splitlines()) - len(bare.splitlines()) <= 2
 
 
+def test_one_thing_is_counted_in_the_singular(scenario: Path) -> None:
+    assert simulate(str(scenario)).stdout.endswith("0 records acknowledged; 1 thing expected, none missed\n")
+
+
 def test_a_random_run_in_yaml_has_its_plan_and_its_trace() -> None:
     done = simulate("--seed", "3", "-o", "yaml")
     assert (done.returncode, done.stderr) == (0, "")
