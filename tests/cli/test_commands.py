@@ -262,6 +262,14 @@ async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
     }
 
 
+async def test_a_command_loads_no_formats_that_few_clusters_have() -> None:
+    script = "import sys\nfrom klamm.cli import main\nmain(['topic', 'list', '--help'], standalone_mode=False)\n"
+    script += "sys.exit(any(f'transport.security.{name}' in sys.modules for name in ('jks', 'oauthbearer', 'tokens')))"
+    done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
+    assert done.returncode == 0
+    assert b"--bootstrap-server" in done.stdout
+
+
 async def test_the_help_loads_neither_spark_nor_trio() -> None:
     script = "import sys\nfrom klamm.cli import main\nmain(['--help'], standalone_mode=False)\n"
     script += "sys.exit(any(name in sys.modules for name in ('pyspark', 'trio', 'kazoo')))"
