@@ -11,7 +11,7 @@ import trio
 from msgspec import Struct
 
 from controller.admin import handover
-from controller.admin.handover import HandoverRefused, Release, ReleaseCheck, TakeOver, TakeOverCheck
+from controller.admin.handover import HandoverRefused, Release, TakeOver, TakeOverCheck
 from klamm.cli.connect import print_cluster, zookeeper_option
 from klamm.cli.formats import DRY_RUN, Note, Table, View, dry_run_option, output_options
 from klamm.cli.running import patience_option, run, until_interrupted
@@ -63,7 +63,7 @@ def release(zookeeper: str, timeout: float, dry_run: bool) -> View:
     return _released(done, f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
 
 
-def _released(done: Release | ReleaseCheck, line: str, *, dry_run: bool = False) -> View:
+def _released(done: Release, line: str, *, dry_run: bool = False) -> View:
     named = [NamedTopic(name, numbers) for name, numbers in done.named.items()]
     parts: list[Table | str] = [line]
     if named:
@@ -74,14 +74,14 @@ def _released(done: Release | ReleaseCheck, line: str, *, dry_run: bool = False)
     return View(ReleasedOffice(done.kafka_controller, done.our_id, named, dry_run), parts)
 
 
-def _release_would(checked: ReleaseCheck) -> str:
+def _release_would(checked: Release) -> str:
     if checked.kafka_controller is not None:
         return f"the office is released already: Kafka's controller {checked.kafka_controller} is in office"
     ours = "" if checked.our_id is None else f", and controller {checked.our_id} would leave it"
     return f"the office can be released{ours}"
 
 
-async def _checking_release(store: MetadataStore, _now_ms: int, _timeout: float) -> ReleaseCheck:
+async def _checking_release(store: MetadataStore, _now_ms: int, _timeout: float) -> Release:
     return await handover.check_release(store)
 
 
