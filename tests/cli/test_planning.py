@@ -18,8 +18,8 @@ from click.testing import CliRunner, Result
 from klamm.cli import main
 from klamm.cli.formats import schema_of
 from klamm.cli.planning import plan
-from klamm.cli.planning.document import PlanReport
 from klamm.cli.planning.made_from import MADE_FROM
+from klamm.cli.planning.options import PlanReport
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope

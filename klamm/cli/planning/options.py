@@ -1,4 +1,4 @@
-"""The options that the commands of `klamm plan` share, and the request that they make."""
+"""The options that the commands of `klamm plan` share, the request that they make, and the document of its report."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from functools import wraps
 from typing import Any, Final, TypedDict
 
 import click
+from msgspec import Struct
 
 from klamm.cli.completions import broker_lists, topic_lists
 from klamm.cli.connect import Cluster, live_options
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import Format, out_option
 from klamm.cli.names import broker_ids
-from klamm.cli.planning.document import PlanReport
 from klamm.cli.running import patience_option
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
+from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow
 from spark_bridge.process.request import EngineName, PlanRequest
 
 
@@ -185,6 +186,60 @@ _PLACES: Final = (
     ),
     patience_option(None, "Give up after this time."),
 )
+
+
+# --- results ----------------------------------------------------------------------------------------------------
+
+
+class PlannedRack(Struct):
+    """A rack before and after the plan, and the number of its brokers; null stands for all brokers without one."""
+
+    rack: str | None
+    brokers: int
+    before: Load
+    after: Load
+
+
+class HotBroker(Struct):
+    """A broker that stays above its share of a measure, and the reason."""
+
+    broker: int
+    measure: str
+    load: int
+    share: float
+    excess: float
+    why: str
+
+
+class PlanReport(Struct):
+    """The summary of a plan. Sizes are in bytes, rates in bytes per second, shares and excesses as they are compared.
+
+    `ratio` compares what moves with the least that any plan can move; null where nothing has to move.
+    """
+
+    goal: str
+    options: dict[str, str]
+    engine: str
+    partitions: int
+    changed: int
+    reordered: int
+    moved_replicas: int
+    moved_bytes: int
+    lower_bound: int
+    brokers: list[PlannedBroker]
+    evenness: list[Evenness]
+    flows: list[Flow]
+    flows_left: int
+    reasons: dict[str, int]
+    set_aside: dict[str, int]
+    unknown_loads: int
+    worse: list[str]
+    needless: list[str]
+    notes: list[str]
+    rack_flows: list[RackFlow]
+    ratio: float | None
+    racks: list[PlannedRack]
+    hottest: list[HotBroker]
 
 
 def _named_place(command: Callable[..., None]) -> Callable[..., None]:
