@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import click
-from attrs import field, frozen
+from attrs import define, field
 
 from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
@@ -19,6 +19,7 @@ from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.decorators import with_options
 from klamm.cli.profiles import Place, disks_remedy, profile_option, settled
 from klamm.cli.running import is_given, parse_addresses, patience_option, run
+from transport.messages import MetadataResponse
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
 from transport.security.settings import read_security
@@ -39,7 +40,7 @@ READ_SECONDS: Final = 30.0
 """The time to keep trying to read a cluster, for commands that have another use of --timeout, or none."""
 
 
-@frozen
+@define
 class Cluster:
     """The cluster that a command works with."""
 
@@ -53,7 +54,7 @@ class Cluster:
     is_changed: bool = False
     """Whether the command changes it, and therefore prints first which one it is."""
 
-    _announced: list[bool] = field(factory=list, init=False, eq=False)
+    _is_announced: bool = field(default=False, init=False, eq=False)
 
     @property
     def where(self) -> str:
@@ -95,8 +96,8 @@ class Cluster:
 
     async def announce_to(self, admin: MoveAdmin) -> None:
         """Print on stderr, once, which cluster the command is about to change."""
-        if not self._announced:
-            self._announced.append(True)
+        if not self._is_announced:
+            self._is_announced = True
             print_cluster(await self._id_through(admin), self.where, self.profile)
 
     async def _id_through(self, admin: MoveAdmin) -> str | None:
@@ -120,13 +121,18 @@ class Cluster:
             yield settings
 
     @asynccontextmanager
-    async def settings_of(self, admin: ClusterAdmin) -> AsyncIterator[ClusterAdmin]:
-        """Give a client for the settings of the cluster of another client.
+    async def settings_of(
+        self, admin: ClusterAdmin, metadata: MetadataResponse | None = None
+    ) -> AsyncIterator[ClusterAdmin]:
+        """Give a client for the settings of the cluster of another client, with its `metadata` if they are known.
 
         Kafka's brokers know more settings than our controller, and have defaults of their own.
         """
-        found = await admin.read_metadata(()) if isinstance(admin, AdminClient) else None
-        if found is None or not found.are_kafkas:
+        if not isinstance(admin, AdminClient):
+            yield admin
+            return
+        found = await admin.read_metadata(()) if metadata is None else metadata
+        if not found.are_kafkas:
             yield admin
             return
         from controller.admin.kafka_admin import open_kafka_admin
