@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 import trio
 
+from simulator.actions.requests import ValidateBrokerSettings, ValidateSettings
 from simulator.random_run import report
 from simulator.random_run.campaign import CampaignTally, outcomes
 from simulator.random_run.coverage import CRASH_POINTS, NEEDED
@@ -60,6 +61,15 @@ def test_some_plans_have_few_features_and_much_of_each_and_others_have_many() ->
     drawn = [choose(seed) for seed in range(100)]
     assert any(len(few) == 1 and few[0].times > 1 for few in drawn)
     assert any(len(many) > 2 / 3 * len(FEATURES) for many in drawn)
+
+
+def test_checks_of_settings_leave_the_rest_of_a_plan_as_it_was() -> None:
+    checked = (ValidateSettings, ValidateBrokerSettings)
+    for seed in range(1, 30):
+        plan, plain = draw(seed, always=("validated settings",)), draw(seed)
+        rest = [each for each in plan.happenings if not isinstance(each.action, checked)]
+        assert rest == [each for each in plain.happenings if not isinstance(each.action, checked)]
+        assert len(plan.happenings) >= len(rest) + 2
 
 
 def test_a_plan_prints_its_features() -> None:
