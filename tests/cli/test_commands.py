@@ -278,6 +278,14 @@ async def test_the_help_loads_neither_spark_nor_trio() -> None:
     assert b"reassignment" in done.stdout
 
 
+async def test_the_help_of_a_command_loads_nothing_that_only_its_work_needs() -> None:
+    script = "import sys\nfrom klamm.cli import main\nmain(['rollout', 'run', '--help'], standalone_mode=False)\n"
+    unwanted = ("http.client", "urllib.request", "klamm.cli.rollout.runner")
+    script += f"sys.exit(', '.join(name for name in {unwanted} if name in sys.modules) or 0)"
+    done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, capture_stderr=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_the_help_has_the_commands_in_groups() -> None:
     context = click.Context(main, info_name="klamm", terminal_width=80, max_content_width=80)
     lines = main.get_help(context).splitlines()
