@@ -35,6 +35,7 @@ DEFAULT_ZOOKEEPER: Final = "127.0.0.1:2181"
 BOOTSTRAP_VARIABLE: Final = "KLAMM_BOOTSTRAP_SERVER"
 """The environment variable that stands for --bootstrap-server where no cluster is named on the command line."""
 
+_KEPT_CLUSTER: Final = f"{__name__}.cluster"
 _SECURITY_VARIABLE: Final = "KLAMM_COMMAND_CONFIG"
 READ_SECONDS: Final = 30.0
 """The time to keep trying to read a cluster, for commands that have another use of --timeout, or none."""
@@ -241,7 +242,10 @@ def _cluster_options(command: Callable[..., T], *, is_changed: bool) -> Callable
         if is_given("bootstrap_server") and zookeeper is not None:
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
         place = settled(profile, Place(bootstrap_server, zookeeper, command_config))
-        return command(cluster=Cluster.at(place, timeout, is_changed=is_changed), **options)
+        # With --watch the command runs again and again, and prints only once which cluster it changes.
+        kept = click.get_current_context().meta
+        cluster = kept.setdefault(_KEPT_CLUSTER, Cluster.at(place, timeout, is_changed=is_changed))
+        return command(cluster=cluster, **options)
 
     return with_options(with_cluster, _OPTIONS)
 
