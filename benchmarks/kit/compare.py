@@ -3,8 +3,8 @@
 `make bench-compare BASE=revision` compares the current tree, with what is not committed, with a worktree of BASE. The
 benchmarks of the current tree measure both. One that does not run on BASE, because it needs something that BASE lacks,
 is compared with BASE's own. The trees take turns in going first, so that a machine that slows down is fair to both.
-Starts of commands are so short that single processes take turns, and the least times of both trees are compared.
-The exit code is 1 if a ratio is above 1.05, and 2 if a benchmark could not be compared.
+Starts of commands are so short that single processes take turns.
+The exit code is 1 if a median ratio is above 1.05, and 2 if a benchmark could not be compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.kit.samples import say, table_line
 
 PAIRS: Final = 5
 MOST: Final = 1.05
-"""The largest ratio that is no slower."""
+"""The largest median ratio that is no slower."""
 
 BY_TURNS: Final = frozenset({"starting"})
 """Benchmarks that measure both trees in one run, with `--against`: their pairs are single measurements."""
@@ -140,7 +140,7 @@ def measure_by_turns(
 
 def compare(base: Tree, current: Tree, selection: Selection, pairs: int) -> tuple[list[str], list[str]]:
     """Print a row for each figure of both trees; return the rows that are slower, and what could not be compared."""
-    print(table_line(["row", "unit", base.name, current.name, "ratio", "least to most"]))
+    print(table_line(["row", "unit", base.name, current.name, "median ratio", "least to most"]))
     print(table_line(["---", "---", "---:", "---:", "---:", "---:"]), flush=True)
     slower, problems = [], []
     for benchmark in selection.texts:
@@ -164,15 +164,11 @@ def compare(base: Tree, current: Tree, selection: Selection, pairs: int) -> tupl
             before = [run[row, unit] for run, _ in measured]
             after = [run[row, unit] for _, run in measured]
             ratios = [new / old for old, new in zip(before, after, strict=True)]
-            if benchmark in BY_TURNS:
-                typical = min(before), min(after)
-                ratio = typical[1] / typical[0]
-            else:
-                typical, ratio = (median(before), median(after)), median(ratios)
+            ratio = median(ratios)
             if ratio > MOST:
                 slower.append(f"{row} ({unit}): {ratio:.3f}")
             spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-            cells = [row, unit, *(f"{value:.4g}" for value in typical), f"{ratio:.3f}", spread]
+            cells = [row, unit, f"{median(before):.4g}", f"{median(after):.4g}", f"{ratio:.3f}", spread]
             print(table_line(cells), flush=True)
     return slower, problems
 
