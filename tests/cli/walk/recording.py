@@ -137,9 +137,11 @@ async def record_session(stage: Stage, *, with_documents: bool) -> Recording:
 
 
 async def _record(found: Recording, line: str, at: Sequence[str], *, with_documents: bool) -> None:
-    found.add(line, await _run(line, at))
+    done = await _run(line, at)
+    found.add(line, done)
     in_json = _in_json(line) if with_documents else None
-    if in_json is not None:
+    # A command that ends with an error line has no document.
+    if in_json is not None and (done.stdout or not done.returncode):
         found.add_document(line, await _run(in_json, at))
 
 

@@ -27,7 +27,7 @@ DEAF: Final = 9
 """A broker that is registered and answers nothing, so that what is moved to it stays in flight."""
 
 _SECONDS: Final = 60
-_PAUSE: Final = 0.02
+_PAUSE: Final = 0.1
 
 _SCENARIO: Final = """\
 cluster: {brokers: 3, controllers: 1}
