@@ -22,7 +22,7 @@ CHANGING: Final[Mapping[str, str]] = MappingProxyType(
         "produce": "only a broker that takes a record knows whether it can",
         "reassignment cancel": "",
         "reassignment execute": "",
-        "reassignment verify": "--preserve-throttles changes nothing",
+        "reassignment verify": "",
         "rollout abort": "",
         "rollout pause": "",
         "rollout remove": "",
@@ -37,6 +37,9 @@ CHANGING: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Commands that change a cluster; for one without --dry-run, the reason."""
+
+AT_TIMES: Final = frozenset({"reassignment verify"})
+"""Those that often find nothing to change, and name the cluster only when they do."""
 
 LOOKING: Final[Mapping[str, str]] = MappingProxyType(
     {
