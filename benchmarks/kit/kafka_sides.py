@@ -140,7 +140,8 @@ class Side(ABC):
         topics = [ReassignableTopic(name, tuple(partitions)) for name, partitions in moves.items()]
         async with self._connected() as connection:
             version = connection.version_of(kafka.AlterPartitionReassignmentsRequest)
-            request, begun = kafka.AlterPartitionReassignmentsRequest(_PATIENCE_MS, tuple(topics)), now()
+            request = kafka.AlterPartitionReassignmentsRequest(_PATIENCE_MS, topics=tuple(topics))
+            begun = now()
             answer = await connection.send(
                 request, kafka.AlterPartitionReassignmentsResponse, version, timeout=PATIENCE_SECONDS
             )

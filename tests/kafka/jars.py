@@ -1,6 +1,6 @@
 """The jars of Kafka's releases, fetched once by Maven into a cache outside the checkout.
 
-`python -m tests.kafka.jars` fetches those of `make kafka-test`, about 90 MB, and `python -m tests.kafka.jars 2.8.2`
+`python -m tests.kafka.jars` fetches those of `make kafka-test`, about 130 MB, and `python -m tests.kafka.jars 2.8.2`
 those of another release. The cache is `$KLAMM_KAFKA_JARS`, or else `~/.cache/klamm/kafka`.
 """
 
@@ -18,6 +18,9 @@ RELEASE: Final = "3.9.1"
 
 KRAFT: Final = "4.1.0"
 """A release without ZooKeeper."""
+
+NEWEST: Final = "4.4.0"
+"""The release with the newest versions of messages."""
 
 _POM: Final = Path(__file__).with_name("pom.xml")
 
@@ -64,5 +67,5 @@ def fetch(release: str) -> Path:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [RELEASE, KRAFT]:
+    for name in sys.argv[1:] or [RELEASE, KRAFT, NEWEST]:
         sys.stdout.write(f"{fetch(name)}\n")

@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from typing import Any, Final
 
 from transport.errors import ErrorCode
-from transport.kafka import messages
+from transport.kafka.apis import KAFKA_APIS
 from transport.kafka.schema import Entity, EntityField, Kind, Message, fields_of
 
 _BITS: Final = {Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64}
@@ -16,7 +16,7 @@ _CHANCE_OF_DEFAULT: Final = 0.2
 _CHANCE_OF_NULL: Final = 0.2
 
 KINDS: Final[tuple[type[Message], ...]] = tuple(
-    value for value in vars(messages).values() if isinstance(value, type) and issubclass(value, Message)
+    kind for api in KAFKA_APIS.values() for kind in (api.request, api.response)
 )
 VERSIONS: Final = [(kind, version) for kind in KINDS for version in range(kind.versions.first, kind.versions.last + 1)]
 

@@ -254,7 +254,7 @@ async def test_partitions_are_reassigned_and_that_is_listed_and_cancelled(
 
         async def alter(replicas: tuple[int, ...] | None) -> tuple[int, str | None]:
             topic = ReassignableTopic("orders", (ReassignablePartition(0, replicas),))
-            request = kafka.AlterPartitionReassignmentsRequest(PATIENCE_MS, (topic,))
+            request = kafka.AlterPartitionReassignmentsRequest(PATIENCE_MS, topics=(topic,))
             answer = await client.send(request, kafka.AlterPartitionReassignmentsResponse, 0)
             [row] = answer.responses[0].partitions
             return row.error_code, row.error_message

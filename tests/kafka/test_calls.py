@@ -61,17 +61,17 @@ SETTINGS = AlterConfigsResource(
 )
 
 CALLS: dict[str, tuple[Call[Any], int, int]] = {
-    "metadata of all topics": (reading.metadata(None), 4, 12),
+    "metadata of all topics": (reading.metadata(None), 4, 13),
     "a page of all partitions": (reading.page(None, None), 0, 0),
     "a page of a topic": (reading.page(["orders"], ("orders", 2)), 0, 0),
-    "metadata of a topic": (reading.metadata(["orders"]), 4, 12),
+    "metadata of a topic": (reading.metadata(["orders"]), 4, 13),
     "all reassignments": (reading.reassignments(None, 1), 0, 0),
     "reassignments": (reading.reassignments([TP], 1), 0, 0),
     "quorum": (reading.quorum(), 0, 2),
     "configs": (reading.configs([ORDERS]), 0, 4),
     "named configs": (reading.configs([ORDERS], ["a"]), 0, 4),
-    "log dirs": (reading.log_dirs([TP]), 0, 4),
-    "all log dirs": (reading.log_dirs(None), 0, 4),
+    "log dirs": (reading.log_dirs([TP]), 0, 5),
+    "all log dirs": (reading.log_dirs(None), 0, 5),
     "create by counts": (changing.create_topics([NewTopic("orders", 3, 2)], 1, validate_only=True), 1, 7),
     "create by replicas": (
         changing.create_topics([NewTopic("orders", 1, 1, ((1, 2),), (("a", "1"),))], 1, validate_only=False),
@@ -84,7 +84,7 @@ CALLS: dict[str, tuple[Call[Any], int, int]] = {
     "move and cancel": (
         changing.reassign([ReassignablePartition("o", 0, (1,)), ReassignablePartition("o", 1, None)], 1),
         0,
-        0,
+        1,
     ),
     "elect": (changing.elect(ElectionType.PREFERRED, [TP], 1), 0, 2),
     "elect all uncleanly": (changing.elect(ElectionType.UNCLEAN, None, 1), 1, 2),
@@ -124,6 +124,13 @@ def test_metadata_become_brokers_and_partitions() -> None:
     brokers = BrokerEndpoint(2, "two", 92, "r2"), BrokerEndpoint(3, "three", 93)
     refused = TopicError("secret", ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Kafka does not describe topic secret to us")
     assert read(reading.metadata(None), answer) == MetadataResponse(brokers[1], UNKNOWN, brokers, (state,), (refused,))
+
+
+def test_metadata_that_are_refused_as_a_whole_are_no_empty_cluster() -> None:
+    """As of version 13: a broker that takes the client for a lost one answers without brokers (KIP-1102)."""
+    for call in (reading.metadata(None), reading.cluster_id()):
+        with pytest.raises(ApiError, match="Kafka's error 129"):
+            read(call, kafka.MetadataResponse(error_code=129))
 
 
 def test_reassignments_have_what_they_add_and_remove() -> None:
@@ -186,7 +193,7 @@ def test_partitions_have_outcomes() -> None:
         PartitionError("orders", 1, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "none"),
     )
     with pytest.raises(ApiError, match="CLUSTER_AUTHORIZATION_FAILED: no"):
-        read(changing.reassign([], 1), kafka.AlterPartitionReassignmentsResponse(0, 31, "no"))
+        read(changing.reassign([], 1), kafka.AlterPartitionReassignmentsResponse(error_code=31, error_message="no"))
 
 
 def test_an_election_of_all_leaves_out_those_that_needed_none() -> None:

@@ -21,7 +21,7 @@ from transport.kafka.client import MAX_ANSWER_BYTES, KafkaConnection
 from transport.kafka.codec import decode, encode
 from transport.kafka.header import RequestHeader, pack_request, pack_response
 from transport.kafka.messages.alter_partition_request import TopicData
-from transport.kafka.schema import Message
+from transport.kafka.schema import Message, Versions
 from transport.kafka.server import MAX_REQUEST_BYTES, Handlers, KafkaRequest, serve_stream
 from transport.security import sasl
 from transport.security.sasl import SaslServer
@@ -39,7 +39,12 @@ LITTLE = 128 * 1024
 
 
 def versions_of(kinds: tuple[type[Message], ...]) -> list[tuple[type[Message], int]]:
-    return [(kind, version) for kind, version in VERSIONS if kind in kinds]
+    """Return the versions of some requests that Klamm's servers answer."""
+    return [(kind, version) for kind, version in VERSIONS if kind in kinds and version in served(kind)]
+
+
+def served(kind: type[Message]) -> Versions:
+    return KAFKA_APIS[kind.api_key].served
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def test_reassignments() -> None:
         ReassignableTopic("b", (Reassignable(0, None),)),
         ReassignableTopic("a", (Reassignable(1, (1,)), Reassignable(0, (2, 3)), Reassignable(1, (3, 1)))),
     )
-    request = kafka.AlterPartitionReassignmentsRequest(5, topics)
+    request = kafka.AlterPartitionReassignmentsRequest(5, topics=topics)
     told = decode(kafka.AlterPartitionReassignmentsRequest, 0, encode(request, 0))
     assert alter_reassignments(told).partitions == (
         ReassignablePartition("b", 0, None),

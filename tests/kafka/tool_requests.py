@@ -53,7 +53,7 @@ def elect(*partitions: tuple[str, tuple[int, ...]], kind: int = 0) -> Message:
 
 def move(topic: str, partition: int, replicas: tuple[int, ...] | None) -> Message:
     moved = ReassignableTopic(topic, (ReassignablePartition(partition, replicas),))
-    return kafka.AlterPartitionReassignmentsRequest(MS, (moved,))
+    return kafka.AlterPartitionReassignmentsRequest(MS, topics=(moved,))
 
 
 def delete(*topics: Gone, timeout_ms: int = MS) -> Message:
@@ -132,7 +132,7 @@ MOVES: Final = (
     move("r1", 0, None),
     move("nosuch", 0, None),
     move("r1", 0, (1, 2)),
-    kafka.AlterPartitionReassignmentsRequest(MS, ()),
+    kafka.AlterPartitionReassignmentsRequest(MS),
     kafka.ListPartitionReassignmentsRequest(MS, None),
     kafka.ListPartitionReassignmentsRequest(MS, (Listed("r1", (0, 77)), Listed("nosuch", (0,)))),
 )

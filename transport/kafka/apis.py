@@ -1,4 +1,8 @@
-"""The table of Kafka's apis: the messages of each."""
+"""The table of Kafka's apis: the messages of each, and the versions that Klamm's servers answer.
+
+Messages are known in all versions up to those of the newest release, so that clients can use them. A controller answers
+as controllers in ZooKeeper mode do: a newer version is served once its new fields are answered, and not before.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,49 @@ from typing import Final
 from attrs import frozen
 
 from transport.kafka import messages
-from transport.kafka.schema import Message
+from transport.kafka.schema import Message, Versions
+
+_LAST_SERVED: Final = MappingProxyType(
+    {
+        "AlterPartitionReassignments": 0,
+        "ApiVersions": 4,
+        "DescribeCluster": 1,
+        "DescribeLogDirs": 4,
+        "ListTransactions": 1,
+        "Metadata": 12,
+        "UpdateFeatures": 1,
+    }
+)
+"""The last versions that servers answer, of the apis with newer ones."""
 
 
 @frozen
 class KafkaApi:
-    """An api: its request, its response, and the versions that both have."""
+    """An api, by its name and the number that stands for it on the wire."""
 
     name: str
-    request: type[Message]
-    response: type[Message]
+    key: int
 
     @property
-    def key(self) -> int:
-        """The number that stands for the api on the wire."""
-        return self.request.api_key
+    def request(self) -> type[Message]:
+        """The class of requests, in the versions that responses have too."""
+        return self._message("Request")
+
+    @property
+    def response(self) -> type[Message]:
+        """The class of responses."""
+        return self._message("Response")
+
+    @property
+    def served(self) -> Versions:
+        """The versions that a server with a handler of this api answers."""
+        known = self.request.versions
+        return Versions(known.first, _LAST_SERVED.get(self.name, known.last))
+
+    def _message(self, direction: str) -> type[Message]:
+        kind: type[Message] = getattr(messages, self.name + direction)
+        return kind
 
 
-def _apis() -> tuple[KafkaApi, ...]:
-    names = [name.removesuffix("Request") for name in vars(messages) if name.endswith("Request")]
-    return tuple(
-        KafkaApi(name, getattr(messages, f"{name}Request"), getattr(messages, f"{name}Response")) for name in names
-    )
-
-
-KAFKA_APIS: Final = MappingProxyType({api.key: api for api in _apis()})
+KAFKA_APIS: Final = MappingProxyType({key: KafkaApi(name, key) for name, key in messages.API_KEYS.items()})
 """The apis by key."""

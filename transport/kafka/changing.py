@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
@@ -40,6 +41,9 @@ from transport.messages import (
     TopicError,
 )
 from transport.metadata import TopicPartition
+
+_HAS_TOPIC_STATES: Final = 6
+"""The first version of DeleteTopics that names or identifies each topic."""
 
 Topics = tuple[TopicError, ...]
 Partitions = tuple[PartitionError, ...]
@@ -85,7 +89,7 @@ def delete_topics(names: Sequence[str], timeout_ms: int) -> Call[Topics]:
     """Delete topics."""
 
     def write(version: int) -> kafka.DeleteTopicsRequest:
-        if version < kafka.DeleteTopicsRequest.versions.last:
+        if version < _HAS_TOPIC_STATES:
             return kafka.DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=timeout_ms)
         return kafka.DeleteTopicsRequest(tuple(map(DeleteTopicState, names)), timeout_ms=timeout_ms)
 
@@ -117,7 +121,7 @@ def reassign(partitions: Sequence[ReassignablePartition], timeout_ms: int) -> Ca
         )
         for topic, numbers in by_topic(targets).items()
     )
-    asked = kafka.AlterPartitionReassignmentsRequest(timeout_ms, topics)
+    asked = kafka.AlterPartitionReassignmentsRequest(timeout_ms, topics=topics)
     return Call.of(asked, kafka.AlterPartitionReassignmentsResponse, _reassigned)
 
 

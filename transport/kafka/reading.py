@@ -65,6 +65,7 @@ def metadata(topics: Sequence[str] | None) -> Call[MetadataResponse]:
 
 
 def _metadata(answer: kafka.MetadataResponse) -> MetadataResponse:
+    require_success(answer.error_code)
     endpoints = (BrokerEndpoint(one.node_id, one.host, one.port, one.rack) for one in answer.brokers)
     brokers = tuple(sorted(endpoints, key=lambda one: one.id))
     controller = next((one for one in brokers if one.id == answer.controller_id), None)
@@ -75,7 +76,12 @@ def _metadata(answer: kafka.MetadataResponse) -> MetadataResponse:
 def cluster_id() -> Call[str | None]:
     """Ask for the id of the cluster."""
     asked = kafka.MetadataRequest((), allow_auto_topic_creation=False)
-    return Call.of(asked, kafka.MetadataResponse, lambda answer: answer.cluster_id)
+    return Call.of(asked, kafka.MetadataResponse, _cluster_id)
+
+
+def _cluster_id(answer: kafka.MetadataResponse) -> str | None:
+    require_success(answer.error_code)
+    return answer.cluster_id
 
 
 PAGE_PARTITIONS: Final = 2000

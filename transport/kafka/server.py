@@ -159,7 +159,7 @@ async def _answer(handlers: Handlers, payload: bytes, caller: Caller, relay: Rel
 
 async def _handled(api: KafkaApi, handler: Handler, payload: bytes, version: int, caller: Caller) -> bytes:
     """Return the answer of a handler to a request."""
-    if version not in api.request.versions:
+    if version not in api.served:
         raise CodecError(f"{api.name} is not served in version {version}")
     header, body = unpack_request(api.request, payload)
     # Kafka's servers read no further than this, so that some clients have never noticed what they append.
@@ -170,11 +170,12 @@ async def _handled(api: KafkaApi, handler: Handler, payload: bytes, version: int
 
 def _api_versions(handlers: Handlers, payload: bytes, version: int, relayed: Mapping[int, Versions]) -> bytes:
     """Answer ApiVersions. Raises CodecError for a request of a known version that is none."""
-    if version in ApiVersionsRequest.versions:
+    if version in KAFKA_APIS[ApiVersionsRequest.api_key].served:
         _, body = unpack_request(ApiVersionsRequest, payload)
         decode(ApiVersionsRequest, version, body, is_all=False)
     kinds: list[type[Message]] = [ApiVersionsRequest, *handlers]
-    return pack_api_versions({**relayed, **{one.api_key: one.versions for one in kinds}}, payload, version)
+    own = {one.api_key: KAFKA_APIS[one.api_key].served for one in kinds}
+    return pack_api_versions({**relayed, **own}, payload, version)
 
 
 def pack_api_versions(offered: Mapping[int, Versions], payload: bytes, version: int) -> bytes:

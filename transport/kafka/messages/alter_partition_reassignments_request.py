@@ -1,10 +1,10 @@
-"""AlterPartitionReassignmentsRequest in versions 0."""
+"""AlterPartitionReassignmentsRequest in versions 0-1."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from transport.kafka.schema import INT32, STRING, At, Entity, Message, parse_versions
+from transport.kafka.schema import BOOL, INT32, STRING, At, Entity, Message, parse_versions
 
 
 class ReassignablePartition(Entity, frozen=True):
@@ -19,8 +19,9 @@ class ReassignableTopic(Entity, frozen=True):
 
 class AlterPartitionReassignmentsRequest(Message, frozen=True):
     api_key = 45
-    versions = parse_versions("0")
+    versions = parse_versions("0-1")
     flexible = parse_versions("0+")
 
     timeout_ms: Annotated[int, INT32, At("0+")] = 60000
+    allow_replication_factor_change: Annotated[bool, BOOL, At("1+")] = True
     topics: Annotated[tuple[ReassignableTopic, ...], At("0+")] = ()

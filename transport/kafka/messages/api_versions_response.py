@@ -1,4 +1,4 @@
-"""ApiVersionsResponse in versions 0-4."""
+"""ApiVersionsResponse in versions 0-5."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FinalizedFeatureKey(Entity, frozen=True):
 
 class ApiVersionsResponse(Message, frozen=True):
     api_key = 18
-    versions = parse_versions("0-4")
+    versions = parse_versions("0-5")
     flexible = parse_versions("3+")
 
     error_code: Annotated[int, INT16, At("0+")] = 0

@@ -1,10 +1,10 @@
-"""DescribeClusterResponse in versions 0-1."""
+"""DescribeClusterResponse in versions 0-2."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from transport.kafka.schema import INT8, INT16, INT32, STRING, At, Entity, Message, parse_versions
+from transport.kafka.schema import BOOL, INT8, INT16, INT32, STRING, At, Entity, Message, parse_versions
 
 
 class DescribeClusterBroker(Entity, frozen=True):
@@ -12,11 +12,12 @@ class DescribeClusterBroker(Entity, frozen=True):
     host: Annotated[str, STRING, At("0+")] = ""
     port: Annotated[int, INT32, At("0+")] = 0
     rack: Annotated[str | None, STRING, At("0+", nullable="0+")] = None
+    is_fenced: Annotated[bool, BOOL, At("2+")] = False
 
 
 class DescribeClusterResponse(Message, frozen=True):
     api_key = 60
-    versions = parse_versions("0-1")
+    versions = parse_versions("0-2")
     flexible = parse_versions("0+")
 
     throttle_time_ms: Annotated[int, INT32, At("0+")] = 0

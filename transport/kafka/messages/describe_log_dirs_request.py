@@ -1,4 +1,4 @@
-"""DescribeLogDirsRequest in versions 0-4."""
+"""DescribeLogDirsRequest in versions 0-5."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class DescribableLogDirTopic(Entity, frozen=True):
 
 class DescribeLogDirsRequest(Message, frozen=True):
     api_key = 35
-    versions = parse_versions("0-4")
+    versions = parse_versions("0-5")
     flexible = parse_versions("2+")
 
     topics: Annotated[tuple[DescribableLogDirTopic, ...] | None, At("0+", nullable="0+")] = ()

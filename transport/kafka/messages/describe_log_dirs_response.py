@@ -1,4 +1,4 @@
-"""DescribeLogDirsResponse in versions 0-4."""
+"""DescribeLogDirsResponse in versions 0-5."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class DescribeLogDirsResult(Entity, frozen=True):
     topics: Annotated[tuple[DescribeLogDirsTopic, ...], At("0+")] = ()
     total_bytes: Annotated[int, INT64, At("4+", ignorable=True)] = -1
     usable_bytes: Annotated[int, INT64, At("4+", ignorable=True)] = -1
+    is_cordoned: Annotated[bool, BOOL, At("5+", ignorable=True)] = False
 
 
 class DescribeLogDirsResponse(Message, frozen=True):
     api_key = 35
-    versions = parse_versions("0-4")
+    versions = parse_versions("0-5")
     flexible = parse_versions("2+")
 
     throttle_time_ms: Annotated[int, INT32, At("0+")] = 0

@@ -1,4 +1,4 @@
-"""ListTransactionsResponse in versions 0-1."""
+"""ListTransactionsResponse in versions 0-2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TransactionState(Entity, frozen=True):
 
 class ListTransactionsResponse(Message, frozen=True):
     api_key = 66
-    versions = parse_versions("0-1")
+    versions = parse_versions("0-2")
     flexible = parse_versions("0+")
 
     throttle_time_ms: Annotated[int, INT32, At("0+")] = 0

@@ -1,4 +1,4 @@
-"""MetadataRequest in versions 0-12."""
+"""MetadataRequest in versions 0-13."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MetadataRequestTopic(Entity, frozen=True):
 
 class MetadataRequest(Message, frozen=True):
     api_key = 3
-    versions = parse_versions("0-12")
+    versions = parse_versions("0-13")
     flexible = parse_versions("9+")
 
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, At("0+", nullable="1+")] = ()

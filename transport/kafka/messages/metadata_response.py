@@ -1,4 +1,4 @@
-"""MetadataResponse in versions 0-12."""
+"""MetadataResponse in versions 0-13."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MetadataResponseTopic(Entity, frozen=True):
 
 class MetadataResponse(Message, frozen=True):
     api_key = 3
-    versions = parse_versions("0-12")
+    versions = parse_versions("0-13")
     flexible = parse_versions("9+")
 
     throttle_time_ms: Annotated[int, INT32, At("3+", ignorable=True)] = 0
@@ -44,3 +44,4 @@ class MetadataResponse(Message, frozen=True):
     controller_id: Annotated[int, INT32, At("1+", ignorable=True)] = -1
     topics: Annotated[tuple[MetadataResponseTopic, ...], At("0+")] = ()
     cluster_authorized_operations: Annotated[int, INT32, At("8-10")] = -2147483648
+    error_code: Annotated[int, INT16, At("13+", ignorable=True)] = 0

@@ -1,4 +1,4 @@
-"""UpdateFeaturesRequest in versions 0-1."""
+"""UpdateFeaturesRequest in versions 0-2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FeatureUpdateKey(Entity, frozen=True):
 
 class UpdateFeaturesRequest(Message, frozen=True):
     api_key = 57
-    versions = parse_versions("0-1")
+    versions = parse_versions("0-2")
     flexible = parse_versions("0+")
 
     timeout_ms: Annotated[int, INT32, At("0+")] = 60000

@@ -1,4 +1,4 @@
-"""UpdateFeaturesResponse in versions 0-1."""
+"""UpdateFeaturesResponse in versions 0-2."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class UpdatableFeatureResult(Entity, frozen=True):
 
 class UpdateFeaturesResponse(Message, frozen=True):
     api_key = 57
-    versions = parse_versions("0-1")
+    versions = parse_versions("0-2")
     flexible = parse_versions("0+")
 
     throttle_time_ms: Annotated[int, INT32, At("0+")] = 0
     error_code: Annotated[int, INT16, At("0+")] = 0
     error_message: Annotated[str | None, STRING, At("0+", nullable="0+")] = ""
-    results: Annotated[tuple[UpdatableFeatureResult, ...], At("0+")] = ()
+    results: Annotated[tuple[UpdatableFeatureResult, ...], At("0-1", ignorable=True)] = ()
