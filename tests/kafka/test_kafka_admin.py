@@ -372,8 +372,16 @@ async def test_the_order_that_is_there_is_not_written_again() -> None:
 @pytest.mark.parametrize(
     ("order", "code", "text"),
     [
-        ((3, 1), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "[3, 1] is no order of the replicas [1, 2] of orders-0"),
-        ((2, 1), ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "broker 2 is not in the ISR of orders-0, which is [1]"),
+        (
+            (3, 1),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "[3, 1] is no order of orders-0's replicas [1, 2]: name each of them once",
+        ),
+        (
+            (2, 1),
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            "the preferred leader 2 of orders-0 is not in the ISR [1]: wait for it to catch up",
+        ),
     ],
 )
 async def test_an_order_that_cannot_lead_changes_nothing(order: tuple[int, ...], code: ErrorCode, text: str) -> None:

@@ -54,6 +54,10 @@ class Versions:
     def __contains__(self, version: int) -> bool:
         return self.first <= version <= self.last
 
+    def __and__(self, other: Versions) -> Versions:
+        """Return the versions that both have."""
+        return Versions(max(self.first, other.first), min(self.last, other.last))
+
 
 NEVER: Final = Versions(0, -1)
 

@@ -174,7 +174,7 @@ def _api_versions(handlers: Handlers, payload: bytes, version: int, relayed: Map
         _, body = unpack_request(ApiVersionsRequest, payload)
         decode(ApiVersionsRequest, version, body, is_all=False)
     kinds: list[type[Message]] = [ApiVersionsRequest, *handlers]
-    own = {one.api_key: KAFKA_APIS[one.api_key].served for one in kinds}
+    own = {one.api_key: one.versions & KAFKA_APIS[one.api_key].served for one in kinds}
     return pack_api_versions({**relayed, **own}, payload, version)
 
 
