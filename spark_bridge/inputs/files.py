@@ -13,7 +13,14 @@ from attrs import frozen
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs import unknown
-from spark_bridge.inputs.columns import BROKERS_TABLE, LOADS_TABLE, PARTITIONS_TABLE, TableLayout, from_objects
+from spark_bridge.inputs.columns import (
+    BROKERS_TABLE,
+    LISTED_BROKERS,
+    LOADS_TABLE,
+    PARTITIONS_TABLE,
+    TableLayout,
+    from_objects,
+)
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.formats import Format, format_of
@@ -87,7 +94,7 @@ def broker_parts(path: Path) -> list[Part]:
         PlanError: It cannot be read, or is not such a table.
     """
     if format_of(path) is Format.JSON_DOCUMENT:
-        return [Part(Place(path, "entry"), partial(_brokers_of_document, path))]
+        return [Part(Place(path, "entry"), partial(_brokers_of_document, path, BROKERS_TABLE))]
     return _rows(path, BROKERS_TABLE)
 
 
@@ -101,7 +108,7 @@ def open_snapshot(path: Path) -> Snapshot:
     if form is Format.PARQUET:
         parts, beside = tuple(_rows(path, PARTITIONS_TABLE)), path / BROKERS_FILE
         if beside.exists():
-            brokers.extend(_brokers_of_document(beside))
+            brokers.extend(_brokers_of_document(beside, LISTED_BROKERS))
         return Snapshot(parts, brokers, Place(beside, "entry"))
     readers: dict[Format, tuple[str, Tables]] = {
         Format.JSON_LINES: ("line", partial(_snapshot_lines, path, brokers)),
@@ -187,27 +194,27 @@ def _partitions(document: Document, brokers: list[pa.Table]) -> Iterator[pa.Tabl
             found = True
             yield from _entries(document, PARTITIONS_TABLE)
         elif key == "brokers" and document.peek() == "[":
-            brokers.extend(_entries(document, BROKERS_TABLE))
+            brokers.extend(_entries(document, LISTED_BROKERS))
         else:
             _step_over(document, key, PARTITIONS_TABLE)
     if not found:
         raise PlanError(f"{document.path}: no list 'partitions' in it: {_CURE}")
 
 
-def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
+def _brokers_of_document(path: Path, layout: TableLayout) -> Iterator[pa.Table]:
     found = False
     with open_text(path) as file:
         document = Document(path, file)
         for key in document.members():
             if key == "brokers" and document.peek() == "[":
                 found = True
-                yield from _entries(document, BROKERS_TABLE)
+                yield from _entries(document, layout)
             else:
-                _step_over(document, key, BROKERS_TABLE)
+                _step_over(document, key, layout)
         document.end()
     if not found:
-        columns = ", ".join(BROKERS_TABLE.names)
-        raise PlanError(f"{path}: no list 'brokers' in it: {BROKERS_TABLE.name} has one, with the columns {columns}")
+        columns = ", ".join(layout.names)
+        raise PlanError(f"{path}: no list 'brokers' in it: {layout.name} has one, with the columns {columns}")
 
 
 def _step_over(document: Document, key: str, layout: TableLayout) -> None:
@@ -229,6 +236,6 @@ def _snapshot_lines(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
     for lines, numbers in numbered_lines(path):
         of_partitions, of_brokers = by_kind(lines, numbers)
         if of_brokers[0]:
-            brokers.append(json_table(*of_brokers, BROKERS_TABLE))
+            brokers.append(json_table(*of_brokers, LISTED_BROKERS))
         if of_partitions[0]:
             yield json_table(*of_partitions, PARTITIONS_TABLE)

@@ -20,7 +20,7 @@ from pyspark.sql import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_bridge.inputs.brokers import all_brokers
-from spark_bridge.inputs.columns import BROKERS_TABLE
+from spark_bridge.inputs.columns import LISTED_BROKERS
 from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt, put_together, shared_out
 from spark_bridge.inputs.faults import Bad, Fault, settle, to_refuse
 from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
@@ -175,4 +175,4 @@ def _collect_brokers(frame: Frame, joined: DataFrame, snapshot: Snapshot) -> Non
     lines = joined.select(F.explode("brokers").alias("said")).select("said.*").orderBy("row").collect()
     if lines:
         numbers = frame.numbers(row for row, _ in lines)
-        snapshot.brokers.append(json_table([line for _, line in lines], list(numbers.values()), BROKERS_TABLE))
+        snapshot.brokers.append(json_table([line for _, line in lines], list(numbers.values()), LISTED_BROKERS))
