@@ -43,13 +43,17 @@ async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None) ->
     """Read metadata, and the log directories of all brokers; see `dump_of`. Raises ApiError, WireError."""
     metadata = await admin.read_metadata()
     dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
-    return dump_of(metadata, dirs, shared_disks=shared_disks)
+    return dump_of(metadata, dirs, shared_disks=shared_disks, cluster_id=await admin.cluster_id())
 
 
 def dump_of(
-    metadata: MetadataResponse, dirs: Mapping[int, BrokerLogDirs], *, shared_disks: bool | None = None
+    metadata: MetadataResponse,
+    dirs: Mapping[int, BrokerLogDirs],
+    *,
+    shared_disks: bool | None = None,
+    cluster_id: str | None = None,
 ) -> ClusterDump:
-    """Combine metadata and log directories into a dump.
+    """Combine metadata and log directories into a dump, with the id of the cluster if it has one.
 
     `shared_disks` says whether directories of a broker that may be on one disk are; if that is None, the disk is not
     known.
@@ -63,6 +67,7 @@ def dump_of(
     controller = None if epoch is None or metadata.controller is None else metadata.controller.id
     others = {
         "controller": {"id": controller, "epoch": epoch},
+        "cluster_id": cluster_id,
         "brokers": [_broker(one, dirs.get(one.id, BrokerLogDirs()), disks.get(one.id)) for one in metadata.brokers],
         "reassign_partitions": [],
         "delete_topics": sorted(deleted),
@@ -144,6 +149,7 @@ def _partition(state: PartitionState, sizes: Sizes, places: _Places) -> dict[str
     return {
         "topic": state.topic,
         "partition": state.partition,
+        "topic_id": state.topic_id or None,
         "replicas": state.replicas,
         "adding_replicas": state.adding_replicas,
         "removing_replicas": state.removing_replicas,

@@ -133,6 +133,7 @@ MEASURES: Final = ("bytes", "bytes_in", "bytes_out")
 _OF_PARTITIONS = (
     _TOPIC,
     _PARTITION,
+    Column("topic_id", pa.string(), frozenset({str, _NONE}), "the id of a topic, a string"),
     Column("replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids", is_needed=True),
     Column("removing_replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids"),
     Column("leader", pa.int64(), frozenset({int, _NONE}), "a broker id, or -1 for none"),
