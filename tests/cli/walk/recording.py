@@ -25,6 +25,7 @@ _VARYING: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "2026-01-01 00:00:00"),
     (re.compile(r"\b\d+(\.\d+)? (s|ms)\b"), "N s"),
     (re.compile(r"trace [0-9a-f]{32}"), "trace DIGEST"),
+    (re.compile(r'("topic_id": ?)"[\w-]{22}"'), r'\1"ID"'),
 )
 
 
