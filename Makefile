@@ -12,7 +12,7 @@ KAFKA_SEEDS ?= 1..50
 # The seeds among which simulate-corpus chooses.
 CANDIDATES ?= 1..2000
 # The number of processes of test; most tests wait for other processes most of the time.
-WORKERS ?= 3
+WORKERS ?= 2
 # The revision with which bench-compare compares the current tree, the pairs of runs, and the rows: all, or some, such as
 # ROWS="bulk_read controller_events:failover".
 BASE ?=
@@ -44,13 +44,13 @@ help: ## this list
 demo: $(if $(filter memory,$(STORE)),,java) $(INSTALLED) ## a cluster that moves a replica set; STORE=memory needs no Java
 	@$(BIN)/klamm demo --store $(STORE) $(ARGS)
 
-test: $(INSTALLED) ## all tests; those on ZooKeeper are skipped without Java
+test: $(INSTALLED) ## the tests; those on ZooKeeper are skipped without Java
 	@$(HAVE_JAVA) || echo "$(JAVA_IS_MISSING); the tests on ZooKeeper are skipped"
-	@$(BIN)/python -m pytest -q -rfEs -n $(WORKERS) --dist worksteal --slowest 30 $(ARGS)
+	@$(BIN)/python -m pytest -q -rfEs -m "not soak and not real_kafka" -n $(WORKERS) --dist worksteal --slowest 30 $(ARGS)
 
 kafka-test: java $(INSTALLED) ## the tests on real brokers of Apache Kafka, whose jars Maven fetches once into ~/.cache/klamm
 	@$(BIN)/python -m tests.kafka.jars
-	@$(BIN)/python -m pytest -q -rfEs $(ARGS) tests/kafka
+	@$(BIN)/python -m pytest -q -rfEs -m "real_kafka and not soak" -n 2 --dist worksteal $(ARGS) tests/kafka
 
 lint: $(INSTALLED) ## style, types, imports, and code that would break replay
 	@failed=; for check in "ruff check --quiet" "ruff format --check --quiet" mypy "lint-imports --no-logo"; do \

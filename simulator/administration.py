@@ -164,35 +164,44 @@ class Administered:
             if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                 raise ApiError(item.error, item.message)
 
-    async def alter_topics(self, settings: Mapping[str, Mapping[str, str | None]]) -> None:
+    async def alter_topics(
+        self, settings: Mapping[str, Mapping[str, str | None]], *, validate_only: bool = False
+    ) -> None:
         """Alter settings of topics; the name "" stands for the default of all brokers, and None removes a setting.
 
-        Raises ApiError for the first refusal.
+        With `validate_only`, nothing changes. Raises ApiError for the first refusal.
         """
+        verb = "validate" if validate_only else "alter"
         for topic, values in settings.items():
             for setting, value in values.items():
-                self.trace.add("admin", ADMIN, f"alter {topic or 'the default'}: {setting}={value}")
+                self.trace.add("admin", ADMIN, f"{verb} {topic or 'the default'}: {setting}={value}")
         asked = [
             AlterConfigsResource(_topic_resource(topic), _operations(values)) for topic, values in settings.items()
         ]
         before = self.world.safety.settings.number
-        with self._asking(operations.alterations(settings)) as (admin, request):
-            answered = await admin.incremental_alter_configs(asked)
-            request.answered(operations.alterations_answered(settings, answered))
+        with self._asking(_NO_OPERATIONS if validate_only else operations.alterations(settings)) as (admin, request):
+            answered = await admin.incremental_alter_configs(asked, validate_only=validate_only)
+            request.answered(operations.alterations_answered(settings, answered, validate_only=validate_only))
         outcomes = {result.resource: result.error for result in answered}
         for item in asked:
-            if outcomes[item.resource] is ErrorCode.NONE:
+            if outcomes[item.resource] is ErrorCode.NONE and not validate_only:
                 self.world.safety.settings_answered(before, item)
         require_done(answered)
 
-    async def alter_brokers(self, settings: Mapping[int, Mapping[str, str | None]]) -> None:
-        """Alter settings of single brokers; None removes a setting. Raises ApiError for the first refusal."""
+    async def alter_brokers(
+        self, settings: Mapping[int, Mapping[str, str | None]], *, validate_only: bool = False
+    ) -> None:
+        """Alter settings of single brokers; None removes a setting. With `validate_only`, nothing changes.
+
+        Raises ApiError for the first refusal.
+        """
+        verb = "validate" if validate_only else "alter"
         for broker_id, values in settings.items():
             for setting, value in values.items():
-                self.trace.add("admin", ADMIN, f"alter broker {broker_id}: {setting}={value}")
+                self.trace.add("admin", ADMIN, f"{verb} broker {broker_id}: {setting}={value}")
         brokers = {ConfigResource(ConfigResourceType.BROKER, str(id_)): values for id_, values in settings.items()}
         asked = [AlterConfigsResource(resource, _operations(values)) for resource, values in brokers.items()]
-        require_done(await self.admin.incremental_alter_configs(asked))
+        require_done(await self.admin.incremental_alter_configs(asked, validate_only=validate_only))
 
     async def list_reassignments(self) -> None:
         """List the reassignments in progress, and then describe them. Raises ApiError."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from http.client import HTTPException
 from typing import Final
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit, urlunsplit
-from urllib.request import Request, urlopen
 
 import trio
 
@@ -48,6 +45,11 @@ def _slots() -> trio.CapacityLimiter:
 def _fault_of(url: str) -> str | None:
     if not url.startswith(("http://", "https://")):
         return "is not the URL of a page"
+    # The client of HTTP takes a twentieth of the time in which a command starts, and few commands ask a page.
+    from http.client import HTTPException  # noqa: PLC0415
+    from urllib.error import HTTPError, URLError  # noqa: PLC0415
+    from urllib.request import Request, urlopen  # noqa: PLC0415
+
     try:
         with urlopen(Request(url), timeout=ANSWER_SECONDS) as answer:  # noqa: S310  its scheme was checked
             status = answer.status

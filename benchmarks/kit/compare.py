@@ -3,6 +3,7 @@
 `make bench-compare BASE=revision` compares the current tree, with what is not committed, with a worktree of BASE. The
 benchmarks of the current tree measure both. One that does not run on BASE, because it needs something that BASE lacks,
 is compared with BASE's own. The trees take turns in going first, so that a machine that slows down is fair to both.
+Starts of commands are so short that single processes take turns.
 The exit code is 1 if a median ratio is above 1.05, and 2 if a benchmark could not be compared.
 """
 
@@ -29,6 +30,9 @@ PAIRS: Final = 5
 MOST: Final = 1.05
 """The largest median ratio that is no slower."""
 
+BY_TURNS: Final = frozenset({"starting"})
+"""Benchmarks that measure both trees in one run, with `--against`: their pairs are single measurements."""
+
 FEWER_ROUNDS: Final[Mapping[str, tuple[str, ...]]] = {
     "controller_events": ("--rounds", "1"),
     "controller_memory": ("--settle", "15"),
@@ -53,8 +57,13 @@ class Tree:
 
     def measure(self, benchmark: str) -> Measured:
         """Run a benchmark; raise `Unmeasured` if it fails."""
+        noted = self.run(benchmark, *FEWER_ROUNDS.get(benchmark, ()))
+        return {(figure.row, figure.unit): figure.value for figure in noted}
+
+    def run(self, benchmark: str, *options: str) -> Sequence[figures.Figure]:
+        """Return the figures that a benchmark notes; raise `Unmeasured` if it fails."""
         program = self.measured_by / "benchmarks" / f"{benchmark}.py"
-        arguments = [sys.executable, str(program), *FEWER_ROUNDS.get(benchmark, ())]
+        arguments = [sys.executable, str(program), *options]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "figures"
             # Both come before the current tree, which is installed in the environment.
@@ -63,13 +72,13 @@ class Tree:
             done = subprocess.run(
                 arguments, cwd=self.root, env=environment, check=False, capture_output=True, encoding="utf-8"
             )
-            measured = {(figure.row, figure.unit): figure.value for figure in figures.read(path)}
-        if done.returncode or not measured:
+            noted = list(figures.read(path))
+        if done.returncode or not noted:
             said = (done.stderr or done.stdout).strip().splitlines()
             raise Unmeasured(
                 f"{benchmark} measured nothing in {self.name}: {said[-1] if said else 'it printed nothing'}"
             )
-        return measured
+        return noted
 
 
 @frozen
@@ -113,6 +122,22 @@ def measure_pairs(benchmark: str, base: Tree, current: Tree, pairs: int) -> Iter
         yield first, current.measure(benchmark)
 
 
+def measure_by_turns(
+    benchmark: str, base: Tree, current: Tree, texts: Sequence[str]
+) -> Iterator[tuple[Measured, Measured]]:
+    """Yield the pairs that a benchmark measures itself, base and current; raise `Unmeasured` if it fails.
+
+    It measures the rows with one of the texts.
+    """
+    say(f"{benchmark}: both trees by turns")
+    values: tuple[defaultdict[tuple[str, str], list[float]], ...] = (defaultdict(list), defaultdict(list))
+    for figure in current.run(benchmark, "--against", str(base.root), "--rows", *texts):
+        values[not figure.is_base][figure.row, figure.unit].append(figure.value)
+    for number in range(max(map(len, values[1].values()))):
+        first, second = ({key: each[number] for key, each in one.items() if number < len(each)} for one in values)
+        yield first, second
+
+
 def compare(base: Tree, current: Tree, selection: Selection, pairs: int) -> tuple[list[str], list[str]]:
     """Print a row for each figure of both trees; return the rows that are slower, and what could not be compared."""
     print(table_line(["row", "unit", base.name, current.name, "median ratio", "least to most"]))
@@ -120,7 +145,11 @@ def compare(base: Tree, current: Tree, selection: Selection, pairs: int) -> tupl
     slower, problems = [], []
     for benchmark in selection.texts:
         try:
-            measured = list(measure_pairs(benchmark, base, current, pairs))
+            measured = list(
+                measure_by_turns(benchmark, base, current, selection.texts[benchmark])
+                if benchmark in BY_TURNS
+                else measure_pairs(benchmark, base, current, pairs)
+            )
         except Unmeasured as error:
             problems.append(str(error))
             continue
@@ -135,11 +164,12 @@ def compare(base: Tree, current: Tree, selection: Selection, pairs: int) -> tupl
             before = [run[row, unit] for run, _ in measured]
             after = [run[row, unit] for _, run in measured]
             ratios = [new / old for old, new in zip(before, after, strict=True)]
-            ratio = f"{median(ratios):.3f}"
-            if median(ratios) > MOST:
-                slower.append(f"{row} ({unit}): {ratio}")
+            ratio = median(ratios)
+            if ratio > MOST:
+                slower.append(f"{row} ({unit}): {ratio:.3f}")
             spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-            print(table_line([row, unit, f"{median(before):.4g}", f"{median(after):.4g}", ratio, spread]), flush=True)
+            cells = [row, unit, f"{median(before):.4g}", f"{median(after):.4g}", f"{ratio:.3f}", spread]
+            print(table_line(cells), flush=True)
     return slower, problems
 
 

@@ -23,13 +23,15 @@ class Figure:
     row: str
     unit: str
     value: float
+    is_base: bool = False
+    """Whether the benchmark has measured it in the tree with which it compares another one itself."""
 
 
-def note(row: str, unit: str, value: float) -> None:
+def note(row: str, unit: str, value: float, *, is_base: bool = False) -> None:
     """Write a figure where the caller of the benchmark wants it; a rate is noted as the time of what is counted."""
     if path := os.environ.get(VARIABLE):
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(Figure(row, unit, value))) + "\n")
+            file.write(json.dumps(asdict(Figure(row, unit, value, is_base))) + "\n")
 
 
 def read(path: Path) -> Iterator[Figure]:

@@ -34,17 +34,10 @@ class HandoverRefused(Exception):
 
 @frozen
 class Release:
-    """The end of a release: Kafka's controller, ours before it, and partitions with a replica on one of ours."""
+    """The end of a release: Kafka's controller, and ours before it.
 
-    kafka_controller: int
-    our_id: int | None
-    named: dict[str, tuple[int, ...]]
-    """The partitions by topic."""
-
-
-@frozen
-class ReleaseCheck:
-    """The start of a release: Kafka's controller if an earlier release put one in office, or else ours."""
+    Before a release, Kafka's controller is there only if an earlier release put it in office.
+    """
 
     kafka_controller: int | None
     our_id: int | None
@@ -138,14 +131,14 @@ def _is_kafkas_by_release(znodes: OfficeZnodes) -> bool:
     return False
 
 
-async def check_release(store: MetadataStore) -> ReleaseCheck:
+async def check_release(store: MetadataStore) -> Release:
     """Return what a release would begin with; nothing is written. Raises HandoverRefused."""
     znodes = await read_office(store)
     if _is_kafkas_by_release(znodes):
         assert znodes.holder is not None
-        return ReleaseCheck(znodes.holder.controller_id, None, await topics_that_name(store, await _ours(store, None)))
+        return Release(znodes.holder.controller_id, None, await topics_that_name(store, await _ours(store, None)))
     our_id = None if znodes.holder is None else znodes.holder.controller_id
-    return ReleaseCheck(None, our_id, await topics_that_name(store, await _ours(store, our_id)))
+    return Release(None, our_id, await topics_that_name(store, await _ours(store, our_id)))
 
 
 def _foreign(znodes: OfficeZnodes) -> str:

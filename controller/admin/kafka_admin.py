@@ -222,7 +222,7 @@ class KafkaAdmin(KlammOnly):
         """
         if not orders:
             return await self.cluster.change(changing.elect(election_type, partitions, self.cluster.timeout_ms))
-        before = (await self.read_metadata(sorted({tp.topic for tp in orders}))).partitions
+        before = await self.read_metadata(sorted({tp.topic for tp in orders}))
         return await kafka_elections.elect_in_order(self.cluster, partitions or (), orders, before)
 
     async def alter_replica_log_dirs(self, directories: Directories) -> dict[Replica, str]:

@@ -11,7 +11,7 @@ is no broker.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -110,15 +110,19 @@ class KafkaCluster:
     async def change_any(self, call: Call[R]) -> R:
         """Let any broker change something: the first that a connection can be made to.
 
-        Raises OutcomeUnknown if the answer is lost; ClusterUnreachable, ConnectionBroken.
+        Raises OutcomeUnknown if the answer is lost; Untrusted or NoToken, since the next broker would not get further;
+        ClusterUnreachable, ConnectionBroken.
         """
         deadline = trio.current_time() + self.timeout
         await self._describe((), deadline)
         *others, last = self._brokers.values()
         for address in others:
-            # Nothing was sent: its name may not resolve yet, for example.
-            with suppress(ConnectionBroken):
+            try:
                 return await self._change(address, call, max(deadline - trio.current_time(), 0))
+            except (Untrusted, NoToken):
+                raise
+            except ConnectionBroken:
+                continue  # Nothing was sent: its name may not resolve yet, for example.
         return await self._change(last, call, max(deadline - trio.current_time(), 0))
 
     async def describe(self, topics: Sequence[str] | None) -> MetadataResponse:
@@ -201,6 +205,9 @@ class KafkaCluster:
                     return await self._ask_at(address, call, min(left, ATTEMPT_SECONDS))
                 except Untrusted:
                     raise
+                except NoToken as error:
+                    faults = {address: error}
+                    break  # The next broker wants a token as well.
                 except _ANSWER_IS_LOST as error:
                     faults[address] = error
             await self._require_login(faults)

@@ -9,7 +9,7 @@ throttled there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.admin.cluster_admin import ClusterAdmin
@@ -34,6 +34,9 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 
+Alter = Callable[[ClusterAdmin, Sequence[AlterConfigsResource]], Awaitable[None]]
+"""Makes changes that lift throttles, as `alter` does, or only looks at them."""
+
 
 class NotThrottled(ApiError):
     """The settings of a topic or broker cannot be read, or not be changed."""
@@ -41,6 +44,17 @@ class NotThrottled(ApiError):
     def __init__(self, resource: ConfigResource, code: ErrorCode, message: str) -> None:
         super().__init__(code, message)
         self.resource = resource
+
+
+async def alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource], *, validate_only: bool = False) -> None:
+    """Make changes if there are any, or only check them. Raises NotThrottled for the first that is refused."""
+    wanted = [change for change in changes if change.configs]
+    if not wanted:
+        return
+    for outcome in await admin.incremental_alter_configs(wanted, validate_only=validate_only):
+        if outcome.error is not ErrorCode.NONE:
+            text = f"{outcome.resource.name}: {reason_of(outcome.error, outcome.message)}"
+            raise NotThrottled(outcome.resource, outcome.error, text)
 
 
 def replicas_of(
@@ -73,7 +87,7 @@ async def throttle(
     await alter(admin, [*changes, *(named(resource, own, wanted) for resource, own in topics.items())])
 
 
-async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
+async def lift(admin: ClusterAdmin, over: Collection[TopicPartition], change: Alter = alter) -> bool:
     """Remove the throttle of completed moves; return whether there was one. Raises ApiError, WireError."""
     ongoing = await admin.list_partition_reassignments()
     moving = {move.tp for move in ongoing}
@@ -83,8 +97,9 @@ async def lift(admin: ClusterAdmin, over: Collection[TopicPartition]) -> bool:
     brokers = {broker.id for broker in (await admin.read_metadata(())).brokers}
     brokers |= {b for own in topics.values() for side in (LEADERS, FOLLOWERS) for _, b in pairs_of_moves(own, side)}
     free = [restored(r, own, topics, moving) for r, own in (await own_settings(admin, brokers_of(brokers))).items()]
-    changes = [change for change in (*gone, *free) if change.configs]
-    await alter(admin, changes)
+    changes = [each for each in (*gone, *free) if each.configs]
+    if changes:
+        await change(admin, changes)
     return bool(changes)
 
 
@@ -108,12 +123,3 @@ async def own_settings(
         for item in found
         if item.error is ErrorCode.NONE
     }
-
-
-async def alter(admin: ClusterAdmin, changes: Iterable[AlterConfigsResource]) -> None:
-    """Make changes, if there are any. Raises NotThrottled for the first that is refused."""
-    wanted = [change for change in changes if change.configs]
-    for outcome in await admin.incremental_alter_configs(wanted) if wanted else ():
-        if outcome.error is not ErrorCode.NONE:
-            text = f"{outcome.resource.name}: {reason_of(outcome.error, outcome.message)}"
-            raise NotThrottled(outcome.resource, outcome.error, text)

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_record import ListBefore, MoveRecord, Orders, Pairs, RateBefore, out_of_order, pairs_of
-from controller.admin.move_throttles import alter, own_settings, replicas_of
+from controller.admin.move_throttles import Alter, alter, own_settings, replicas_of
 from controller.admin.throttle_settings import (
     FOLLOWERS,
     LEADERS,
@@ -102,7 +102,11 @@ async def throttling(
 
 
 async def lift(
-    admin: ClusterAdmin, over: Collection[TopicPartition], record: MoveRecord, targets: Orders = MappingProxyType({})
+    admin: ClusterAdmin,
+    over: Collection[TopicPartition],
+    record: MoveRecord,
+    targets: Orders = MappingProxyType({}),
+    change: Alter = alter,
 ) -> Lifted:
     """Remove the throttles of those moves that are over, as recorded. Raises ApiError, OutcomeUnknown, WireError.
 
@@ -115,10 +119,11 @@ async def lift(
     ended = frozenset(over) - moving
     names = {tp.topic for tp in ended | moving} | {topic for topic, _ in record.lists}
     topics = await own_settings(admin, topics_named(names))
-    unnamed = [change for one, own in topics.items() if (change := _unnamed(one, own, ended, record)).configs]
-    await alter(admin, unnamed)
+    unnamed = [each for one, own in topics.items() if (each := _unnamed(one, own, ended, record)).configs]
+    if unnamed:
+        await change(admin, unnamed)
     lists = {where: kept for where, one in record.lists.items() if (kept := _left(where, one, ended, topics)).added}
-    changed, absent, in_use = await _free(admin, topics, moving, record)
+    changed, absent, in_use = await _free(admin, topics, moving, record, change)
     rates = {where: one for where, one in record.rates.items() if where[0] in absent or where in in_use}
     left = MoveRecord(record.replicas, lists, rates)
     is_needed = left.throttles or await _is_pending(admin, moving, record, targets)
@@ -127,7 +132,7 @@ async def lift(
 
 
 async def _free(
-    admin: ClusterAdmin, topics: Settings, moving: Collection[TopicPartition], record: MoveRecord
+    admin: ClusterAdmin, topics: Settings, moving: Collection[TopicPartition], record: MoveRecord, change: Alter
 ) -> tuple[bool, set[int], set[tuple[int, str]]]:
     """Restore the rates of all live brokers that no move in progress needs.
 
@@ -139,20 +144,20 @@ async def _free(
     in_use: set[tuple[int, str]] = set()
     is_changed = False
     for one, own in brokers.items():
-        change = _with_recorded(restored(one, own, topics, moving), own, record)
-        gone = {config.name for config in change.configs}
+        rates = _with_recorded(restored(one, own, topics, moving), own, record)
+        gone = {config.name for config in rates.configs}
         in_use |= {(int(one.name), s.rate) for s in SIDES if s.rate_before in own and s.rate_before not in gone}
-        if change.configs and await _restore(admin, change):
+        if rates.configs and await _restore(admin, rates, change):
             is_changed = True
-        elif change.configs:
+        elif rates.configs:
             absent.add(int(one.name))
     return is_changed, absent, in_use
 
 
-async def _restore(admin: ClusterAdmin, change: AlterConfigsResource) -> bool:
+async def _restore(admin: ClusterAdmin, rates: AlterConfigsResource, change: Alter) -> bool:
     """Restore the rates of a broker; return False if it does not answer."""
     try:
-        await alter(admin, [change])
+        await change(admin, [rates])
     except (OutcomeUnknown, WireError):
         return False
     except ApiError as error:

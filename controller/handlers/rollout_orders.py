@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
 import msgspec
 
@@ -15,6 +14,7 @@ from controller.model.context import ControllerContext
 from controller.model.rollout import Rollout
 from controller.model.rounds import Rounds
 from controller.rollout.adapting import adapted, fault_of
+from controller.rollout.orders import HAPPENINGS, changed, refusal
 from controller.rollout.states import Happening, Phase
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
@@ -29,13 +29,6 @@ from transport.messages import (
 
 log = get_logger(__name__)
 
-_HAPPENINGS: Final = {
-    RolloutOrder.PAUSE: Happening.PAUSE,
-    RolloutOrder.RESUME: Happening.RESUME,
-    RolloutOrder.ABORT: Happening.ABORT,
-    RolloutOrder.UNDO: Happening.UNDO,
-}
-
 
 def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) -> Rounds[ChangeRolloutResponse]:
     """Carry out an order of an operator. Raises ApiError."""
@@ -46,23 +39,22 @@ def change_rollout(context: ControllerContext, request: ChangeRolloutRequest) ->
     if rollout is None:
         text = f"there is no rollout {request.name}: see `klamm rollout list`"
         raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, text)
+    refused = refusal(rollout.name, rollout.state, request.order)
+    if refused is not None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, refused)
     if request.order is RolloutOrder.REMOVE:
         return (yield from _remove(context, rollout))
-    _require_possible(rollout, request.order)
     yield from _set(context, rollout, request.changes)
     if request.without_dead:
         alive = tuple(broker for broker in rollout.stored.brokers if broker in context.brokers)
         if not (yield from write_state(rollout, brokers=alive)):
             raise not_written(rollout.name)
-    if request.order in _HAPPENINGS:
+    if request.order in HAPPENINGS:
         yield from _order(context, rollout, request.order)
     return ChangeRolloutResponse(described(context, rollout))
 
 
 def _remove(context: ControllerContext, rollout: Rollout) -> Rounds[ChangeRolloutResponse]:
-    if not rollout.state.is_over:
-        text = f"rollout {rollout.name} is not over but {rollout.state}: abort it first"
-        raise ApiError(ErrorCode.INVALID_REQUEST, text)
     if rollout.stored.throttled and not (yield from rollout_throttles.restore(context)):
         raise _keeps_rates(rollout.name)
     if not (yield from remove(rollout.name)):
@@ -85,17 +77,8 @@ def _keeps_rates(name: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REQUEST, text)
 
 
-def _require_possible(rollout: Rollout, order: RolloutOrder) -> None:
-    """Raise ApiError if an order is against the phase of a rollout."""
-    if order not in _HAPPENINGS:
-        return
-    if not rollout.state.allows(_HAPPENINGS[order]):
-        text = f"rollout {rollout.name} is {rollout.state}: it cannot {order.value}"
-        raise ApiError(ErrorCode.INVALID_REQUEST, text)
-
-
 def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) -> Rounds[None]:
-    happening, before = _HAPPENINGS[order], rollout.state
+    happening, before = HAPPENINGS[order], rollout.state
     if before.after(happening) == before:
         return
     is_new = order is RolloutOrder.UNDO
@@ -110,11 +93,8 @@ def _order(context: ControllerContext, rollout: Rollout, order: RolloutOrder) ->
 
 
 def _set(context: ControllerContext, rollout: Rollout, changes: RolloutChanges) -> Rounds[None]:
-    before, wanted = rollout.stored.settings, msgspec.structs.asdict(changes)
-    numbers = {name: value for name, value in wanted.items() if name != "adapts" and value is not None}
-    is_by_hand = changes.throttle is not None
-    adapts = before.adapts and not is_by_hand if changes.adapts is None else changes.adapts
-    settings = sound(msgspec.structs.replace(before, **numbers, adapts=adapts))
+    before, is_by_hand = rollout.stored.settings, changes.throttle is not None
+    settings = sound(changed(before, changes))
     # A controller may have died after it had written the throttle, and before the brokers had it.
     if settings == before and not is_by_hand:
         return

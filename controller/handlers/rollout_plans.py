@@ -18,7 +18,7 @@ from controller.model import rollout_rows
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import MovedByHand, RolloutGone, RolloutWritten, Upload, UploadGrown
 from controller.model.rounds import Rounds, Step, apply, commit, descendants, logged, read, until_none_is_left
-from controller.rollout.adapting import FIRST
+from controller.rollout.orders import with_throttle
 from controller.rollout.states import HeldBy, Phase
 from transport.errors import ApiError, ErrorCode, Fault
 from transport.log import get_logger
@@ -226,8 +226,7 @@ def sound(settings: RolloutSettings) -> RolloutSettings:
     fault = rollout_rows.settings_fault(settings)
     if fault is not None:
         raise ApiError(ErrorCode.INVALID_REQUEST, fault)
-    finds_none = settings.adapts and settings.throttle == UNTHROTTLED
-    return replace(settings, throttle=FIRST) if finds_none else settings
+    return with_throttle(settings)
 
 
 def next_number(context: ControllerContext) -> int:

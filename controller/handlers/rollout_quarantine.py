@@ -11,6 +11,7 @@ from controller.handlers import rollout_throttles
 from controller.model.context import ControllerContext
 from controller.model.rollout_facts import RolloutUnusable
 from controller.model.rounds import Rounds, Step, apply, descendants, read
+from controller.rollout.orders import refusal_of_unusable
 from controller.rollout.states import Phase
 from transport.errors import ApiError, ErrorCode
 from transport.log import get_logger
@@ -32,8 +33,7 @@ def refuse_unusable(context: ControllerContext, name: str) -> None:
     """Raise ApiError if a rollout is quarantined."""
     fault = context.rollouts.unusable.get(name)
     if fault is not None:
-        text = f"rollout {name} is set aside: {fault}: `klamm rollout remove {name}` removes it"
-        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        raise ApiError(ErrorCode.INVALID_REQUEST, refusal_of_unusable(name, fault))
 
 
 def described(name: str, fault: str) -> RolloutDescription:

@@ -21,7 +21,6 @@ from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse
 from transport.metadata import LEADER_DURING_DELETE
 
 _MAY_SHARE: Final = "some of its log directories may be on one disk"
-_SAY_SO: Final = "say in the profile of the cluster whether they are, shared-disks = true or false"
 
 
 @frozen
@@ -39,11 +38,12 @@ class ClusterDump:
                 yield {name: row[name] for name in ("topic", "partition", "bytes")}
 
 
-async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None) -> ClusterDump:
+async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None, disks_remedy: str = "") -> ClusterDump:
     """Read metadata, and the log directories of all brokers; see `dump_of`. Raises ApiError, WireError."""
     metadata = await admin.read_metadata()
     dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
-    return dump_of(metadata, dirs, shared_disks=shared_disks, cluster_id=await admin.cluster_id())
+    cluster_id = await admin.cluster_id()
+    return dump_of(metadata, dirs, shared_disks=shared_disks, disks_remedy=disks_remedy, cluster_id=cluster_id)
 
 
 def dump_of(
@@ -51,12 +51,13 @@ def dump_of(
     dirs: Mapping[int, BrokerLogDirs],
     *,
     shared_disks: bool | None = None,
+    disks_remedy: str = "",
     cluster_id: str | None = None,
 ) -> ClusterDump:
     """Combine metadata and log directories into a dump, with the id of the cluster if it has one.
 
     `shared_disks` says whether directories of a broker that may be on one disk are; if that is None, the disk is not
-    known.
+    known, and the gap about it names the `disks_remedy`: how the user says so.
     """
     kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
     deleted = {state.topic for state in metadata.partitions} - {state.topic for state in kept}
@@ -74,7 +75,7 @@ def dump_of(
         "undecodable": [],
     }
     rows = [_partition(state, sizes, places) for state in sorted(kept, key=lambda state: state.tp)]
-    return ClusterDump(rows, others, list(_gaps(dirs, disks, rows)))
+    return ClusterDump(rows, others, list(_gaps(dirs, disks, rows, disks_remedy)))
 
 
 def _known(number: int | None) -> int | None:
@@ -175,7 +176,10 @@ def _size(state: PartitionState, sizes: Sizes) -> int | None:
 
 
 def _gaps(
-    dirs: Mapping[int, BrokerLogDirs], disks: Mapping[int, int | str], rows: Iterable[Mapping[str, Any]]
+    dirs: Mapping[int, BrokerLogDirs],
+    disks: Mapping[int, int | str],
+    rows: Iterable[Mapping[str, Any]],
+    disks_remedy: str,
 ) -> Iterator[str]:
     silent = [f"broker {id_}: {told.fault}" for id_, told in dirs.items() if told.fault]
     unsized = sum(row["bytes"] is None for row in rows)
@@ -189,5 +193,5 @@ def _gaps(
             reasons.setdefault(disk, []).append(str(id_))
     for reason, brokers in reasons.items():
         named = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(brokers)}"
-        cure = f"{_SAY_SO}, or " if reason == _MAY_SHARE else ""
+        cure = f"{disks_remedy}, or " if disks_remedy and reason == _MAY_SHARE else ""
         yield f"the disk of {named} is not known: {reason}: {cure}give it with --brokers-table to plan with it"

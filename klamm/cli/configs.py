@@ -13,7 +13,7 @@ from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.completions import entity_names, new_settings, old_settings
 from klamm.cli.connect import Cluster, changed_cluster_options, cluster_options
 from klamm.cli.decorators import with_options
-from klamm.cli.formats import Note, Table, View, dry_run_option, output_options
+from klamm.cli.formats import DRY_RUN, Note, Table, View, dry_run_option, output_options
 from klamm.cli.names import check_text
 from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
 from transport.errors import ErrorCode, reason_of
@@ -143,28 +143,26 @@ def alter(
         raise click.UsageError("name the changes with --add-config or --delete-config")
 
     async def work(admin: ClusterAdmin) -> View:
+        is_one_broker = resource.type is ConfigResourceType.BROKER and resource.name
+        metadata = await admin.read_metadata(()) if is_one_broker else None
         wanted = [AlterConfigsResource(resource, tuple(changes))]
-        [outcome] = await admin.incremental_alter_configs(wanted, validate_only=dry_run)
+        async with cluster.settings_of(admin, metadata) as settings:
+            [outcome] = await settings.incremental_alter_configs(wanted, validate_only=dry_run)
         _require_success(resource, outcome.error, outcome.message)
-        is_registered = await _is_registered(admin, resource)
-        done = f"the settings of {_entity(resource)} can be altered so; this was a dry run"
-        lines: list[str | Note] = [done if dry_run else f"altered the settings of {_entity(resource)}"]
+        is_registered = None if metadata is None else int(resource.name) in [each.id for each in metadata.brokers]
+        entity = _entity(resource)
+        done = f"the settings of {entity} can be altered so" if dry_run else f"altered the settings of {entity}"
+        lines: list[str | Note] = [done]
         # It may be down, or a mistake. Its settings are stored, as in Kafka.
         if is_registered is False:
             text = f"broker {resource.name} is not registered now: its settings take effect when it registers"
             lines.append(Note(text))
+        if dry_run:
+            lines.append(DRY_RUN)
         altered = AlteredSettings(entity_type, entity_name, "checked" if dry_run else "altered", is_registered)
         return View(altered, lines)
 
-    return cluster.ask_settings(work)
-
-
-async def _is_registered(admin: ClusterAdmin, resource: ConfigResource) -> bool | None:
-    """Return whether a broker is registered; None for topics and for the default of all brokers."""
-    if resource.type is not ConfigResourceType.BROKER or not resource.name:
-        return None
-    brokers = (await admin.read_metadata([])).brokers
-    return int(resource.name) in [broker.id for broker in brokers]
+    return cluster.ask(work)
 
 
 def _entity(resource: ConfigResource) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import click
-from attrs import field, frozen
+from attrs import define, field
 
 from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
@@ -17,8 +17,9 @@ from controller.admin.move_admin import MoveAdmin
 from controller.admin.opening import open_admin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.decorators import with_options
-from klamm.cli.profiles import Place, profile_option, settled
+from klamm.cli.profiles import Place, disks_remedy, profile_option, settled
 from klamm.cli.running import is_given, parse_addresses, patience_option, run
+from transport.messages import MetadataResponse
 from transport.network import Network, TcpNetwork
 from transport.security.errors import InvalidSecurity
 from transport.security.settings import read_security
@@ -34,12 +35,13 @@ DEFAULT_ZOOKEEPER: Final = "127.0.0.1:2181"
 BOOTSTRAP_VARIABLE: Final = "KLAMM_BOOTSTRAP_SERVER"
 """The environment variable that stands for --bootstrap-server where no cluster is named on the command line."""
 
+_KEPT_CLUSTER: Final = f"{__name__}.cluster"
 _SECURITY_VARIABLE: Final = "KLAMM_COMMAND_CONFIG"
 READ_SECONDS: Final = 30.0
 """The time to keep trying to read a cluster, for commands that have another use of --timeout, or none."""
 
 
-@frozen
+@define
 class Cluster:
     """The cluster that a command works with."""
 
@@ -53,12 +55,17 @@ class Cluster:
     is_changed: bool = False
     """Whether the command changes it, and therefore prints first which one it is."""
 
-    _announced: list[bool] = field(factory=list, init=False, eq=False)
+    _is_announced: bool = field(default=False, init=False, eq=False)
 
     @property
     def where(self) -> str:
         """The place at which the cluster is found."""
         return self.bootstrap_server if self.zookeeper is None else self.zookeeper
+
+    @property
+    def disks_remedy(self) -> str:
+        """How the user says whether log directories that look alike are on one disk."""
+        return disks_remedy(Place(self.bootstrap_server, self.zookeeper, profile=self.profile))
 
     @classmethod
     def at(cls, place: Place, timeout: float, *, is_changed: bool = False) -> Cluster:
@@ -81,17 +88,17 @@ class Cluster:
         )
         async with opening as admin:
             if self.is_changed:
-                await self._announce(admin)
+                await self.announce_to(admin)
             yield admin
 
     def announce(self) -> None:
         """Print on stderr which cluster the command is about to change, before it asks a question about that."""
-        self.ask(self._announce)
+        self.ask(self.announce_to)
 
-    async def _announce(self, admin: MoveAdmin) -> None:
+    async def announce_to(self, admin: MoveAdmin) -> None:
         """Print on stderr, once, which cluster the command is about to change."""
-        if not self._announced:
-            self._announced.append(True)
+        if not self._is_announced:
+            self._is_announced = True
             print_cluster(await self._id_through(admin), self.where, self.profile)
 
     async def _id_through(self, admin: MoveAdmin) -> str | None:
@@ -115,13 +122,18 @@ class Cluster:
             yield settings
 
     @asynccontextmanager
-    async def settings_of(self, admin: ClusterAdmin) -> AsyncIterator[ClusterAdmin]:
-        """Give a client for the settings of the cluster of another client.
+    async def settings_of(
+        self, admin: ClusterAdmin, metadata: MetadataResponse | None = None
+    ) -> AsyncIterator[ClusterAdmin]:
+        """Give a client for the settings of the cluster of another client, with its `metadata` if they are known.
 
         Kafka's brokers know more settings than our controller, and have defaults of their own.
         """
-        found = await admin.read_metadata(()) if isinstance(admin, AdminClient) else None
-        if found is None or not found.are_kafkas:
+        if not isinstance(admin, AdminClient):
+            yield admin
+            return
+        found = await admin.read_metadata(()) if metadata is None else metadata
+        if not found.are_kafkas:
             yield admin
             return
         from controller.admin.kafka_admin import open_kafka_admin
@@ -209,6 +221,13 @@ def changed_cluster_options(command: Callable[..., T]) -> Callable[..., T]:
     return changing
 
 
+def announcing_cluster_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the same options to a command that may change the cluster: it calls `announce_to` before it does."""
+    announcing = cluster_options(command)
+    vars(announcing)["changes_cluster"] = True
+    return announcing
+
+
 def _cluster_options(command: Callable[..., T], *, is_changed: bool) -> Callable[..., T]:
     @wraps(command)
     def with_cluster(
@@ -223,7 +242,10 @@ def _cluster_options(command: Callable[..., T], *, is_changed: bool) -> Callable
         if is_given("bootstrap_server") and zookeeper is not None:
             raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
         place = settled(profile, Place(bootstrap_server, zookeeper, command_config))
-        return command(cluster=Cluster.at(place, timeout, is_changed=is_changed), **options)
+        # With --watch the command runs again and again, and prints only once which cluster it changes.
+        kept = click.get_current_context().meta
+        cluster = kept.setdefault(_KEPT_CLUSTER, Cluster.at(place, timeout, is_changed=is_changed))
+        return command(cluster=cluster, **options)
 
     return with_options(with_cluster, _OPTIONS)
 

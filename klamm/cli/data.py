@@ -17,7 +17,13 @@ from broker.client import Consumer, GaveUp, Producer
 from controller.admin.active_controller import ATTEMPT_SECONDS, ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.admin.recognition import Protocol, recognize
-from klamm.cli.connect import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP, command_config_option, network_of
+from klamm.cli.connect import (
+    BOOTSTRAP_VARIABLE,
+    DEFAULT_BOOTSTRAP,
+    command_config_option,
+    network_of,
+    print_cluster,
+)
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import Format, Note, View, output_options, printing_options
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
@@ -109,6 +115,8 @@ def produce(topic: str, partition: int, acks: str, brokers: Place, timeout: floa
         raise click.ClickException("standard input is closed: there is nothing to write")
 
     async def work(network: Network, bootstrap: Sequence[Address]) -> int:
+        # Clusters of Klamm's brokers have no id.
+        print_cluster(None, brokers.bootstrap_server or DEFAULT_BOOTSTRAP, brokers.profile)
         async with Producer(network, bootstrap, host=Host()) as producer:
             sent, standard_input = 0, Lines()
             while lines := await standard_input.take():

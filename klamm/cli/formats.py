@@ -99,13 +99,20 @@ def seconds_of(milliseconds: int) -> float | None:
     return None if milliseconds == UNKNOWN else milliseconds / 1000
 
 
+def document_types(command: click.Command) -> tuple[Any, ...]:
+    """Return the types of the documents that a command prints. Raises KeyError for a command without one."""
+    document = vars(command.callback)["document"]
+    if isinstance(document, tuple):
+        return document
+    return get_args(document) if isinstance(document, UnionType) else (document,)
+
+
 def schema_of(command: click.Command) -> dict[str, Any]:
     """Return the JSON schema of the document that a command prints. Raises KeyError for a command without one."""
-    document = vars(command.callback)["document"]
-    kinds = document if isinstance(document, tuple) else get_args(document) if isinstance(document, UnionType) else None
-    if kinds is None:
-        return msgspec.json.schema(document)
-    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    types = document_types(command)
+    if len(types) == 1:
+        return msgspec.json.schema(types[0])
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     return {"anyOf": list(schemas), "$defs": components}
 
 

@@ -11,9 +11,9 @@ import trio
 from msgspec import Struct
 
 from controller.admin import handover
-from controller.admin.handover import HandoverRefused, Release, ReleaseCheck, TakeOver, TakeOverCheck
+from controller.admin.handover import HandoverRefused, Release, TakeOver, TakeOverCheck
 from klamm.cli.connect import print_cluster, zookeeper_option
-from klamm.cli.formats import Note, Table, View, dry_run_option, output_options
+from klamm.cli.formats import DRY_RUN, Note, Table, View, dry_run_option, output_options
 from klamm.cli.running import patience_option, run, until_interrupted
 from transport.host import Host
 from transport.store.cluster_id import ClusterId
@@ -63,23 +63,25 @@ def release(zookeeper: str, timeout: float, dry_run: bool) -> View:
     return _released(done, f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
 
 
-def _released(done: Release | ReleaseCheck, line: str, *, dry_run: bool = False) -> View:
+def _released(done: Release, line: str, *, dry_run: bool = False) -> View:
     named = [NamedTopic(name, numbers) for name, numbers in done.named.items()]
     parts: list[Table | str] = [line]
     if named:
         parts += ["", "move these partitions to brokers, they have replicas on Klamm's controllers:"]
         parts.append(Table(("topic", "partitions"), [(one.topic, one.partitions) for one in named]))
+    if dry_run:
+        parts.append(DRY_RUN)
     return View(ReleasedOffice(done.kafka_controller, done.our_id, named, dry_run), parts)
 
 
-def _release_would(checked: ReleaseCheck) -> str:
+def _release_would(checked: Release) -> str:
     if checked.kafka_controller is not None:
         return f"the office is released already: Kafka's controller {checked.kafka_controller} is in office"
     ours = "" if checked.our_id is None else f", and controller {checked.our_id} would leave it"
-    return f"the office can be released{ours}; this was a dry run"
+    return f"the office can be released{ours}"
 
 
-async def _checking_release(store: MetadataStore, _now_ms: int, _timeout: float) -> ReleaseCheck:
+async def _checking_release(store: MetadataStore, _now_ms: int, _timeout: float) -> Release:
     return await handover.check_release(store)
 
 
@@ -142,16 +144,16 @@ def _taken(done: TakeOver, *, force: bool = False, is_dry_run: bool = False) -> 
     line = f"controller {done.controller_id} {was} in office, with epoch {done.epoch}"
     notes = [Note(f"{'ignored: ' if force else ''}{finding}") for finding in done.findings]
     office = TakenOffice(done.controller_id, done.epoch, done.is_old, done.findings, force, is_dry_run=is_dry_run)
-    return View(office, [line, *notes])
+    return View(office, [line, *notes, *([DRY_RUN] if is_dry_run else [])])
 
 
 def _would_take(checked: TakeOverCheck) -> View:
     ids = ", ".join(map(str, checked.candidates))
     place = "" if checked.kafka_controller is None else f" from Kafka's controller {checked.kafka_controller}"
-    line = f"an order to take office{place} can go to controller {ids}; this was a dry run"
+    line = f"an order to take office{place} can go to controller {ids}"
     note = Note("each controller then checks its own settings: `klamm controller check` does so now")
     office = TakenOffice(None, None, was_in_office=False, candidates=checked.candidates, is_dry_run=True)
-    return View(office, [line, note])
+    return View(office, [line, note, DRY_RUN])
 
 
 async def _checking_take_over(store: MetadataStore, _now_ms: int, _timeout: float) -> TakeOver | TakeOverCheck:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 import click
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from msgspec import Struct
 
+from controller.admin.election_refusals import failure, refusals
 from klamm.cli.connect import Cluster, changed_cluster_options
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import (
@@ -164,7 +165,10 @@ _OUTCOMES: Final[dict[ErrorCode, Outcome]] = {ErrorCode.NONE: "elected", ErrorCo
 
 
 class Election(Struct):
-    """The outcome for a partition: `error` is the name of Kafka's code; `needed` is that of a dry run."""
+    """The outcome for a partition: `error` is the name of Kafka's code.
+
+    A dry run has `needed` where the election can succeed, and the refusals that it foresees.
+    """
 
     topic: str
     partition: int
@@ -195,66 +199,91 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, *, dry_run: bool
     kind = ElectionType[election_type.upper()]
     if wanted.orders and kind is not ElectionType.PREFERRED:
         raise click.UsageError("--replicas and orders in a file need --election-type preferred")
+    is_summed_up = wanted.plain is None and not output.is_document
     if dry_run:
-        return _expected(kind, wanted, cluster.ask(lambda admin: admin.read_metadata()))
+        expected = _expected(kind, wanted, cluster.ask(lambda admin: admin.read_metadata()))
+        shown = _view(expected, is_summed_up=is_summed_up, is_expected=True)
+        return evolve(shown, parts=[*shown.parts, DRY_RUN])
     if kind is ElectionType.UNCLEAN:
         cluster.announce()
         confirm("An unclean election loses the records that the new leader lacks. Go on?", yes=yes, is_new=False)
 
     results = cluster.ask(lambda admin: admin.elect_leaders(kind, wanted.plain, orders=wanted.orders))
+    return _view(results, is_summed_up=is_summed_up)
+
+
+def _expected(kind: ElectionType, wanted: Wanted, metadata: MetadataResponse) -> list[PartitionError]:
+    """Return the outcomes of the needed elections, as far as metadata shows them: the controller may still refuse one.
+
+    The message of an election that can succeed has the replicas and the ISR.
+    """
+    named = None if wanted.plain is None else {*wanted.plain, *wanted.orders}
+    unknown = sorted((named or set()) - {state.tp for state in metadata.partitions})
+    if unknown:
+        raise click.ClickException(f"there is no partition {', '.join(map(str, unknown))}: see `klamm topic list`")
+    there = metadata.partitions
+    if named is None:
+        states = {state.tp: state for state in there if state.leader != LEADER_DURING_DELETE}
+    else:
+        states = {state.tp: state for state in there if state.tp in named}
+    live = {broker.id for broker in metadata.brokers}
+    refused = refusals(states, wanted.orders, live)
+    outcomes = list(refused.values())
+    for tp, state in states.items():
+        order = wanted.orders.get(tp)
+        if tp not in refused and _needs(kind, order, state):
+            text = f"replicas {list(state.replicas)}, ISR {list(state.isr)}"
+            failed = failure(kind, state, live) if order is None else None
+            outcomes.append(failed or PartitionError(*tp, message=text))
+    return outcomes
+
+
+def _view(results: Sequence[PartitionError], *, is_summed_up: bool, is_expected: bool = False) -> View:
+    """Return the outcomes of elections, or those that are expected of them."""
     in_order = sorted(results, key=lambda item: item.tp)
-    rows = [
-        Election(item.topic, item.partition, _OUTCOMES.get(item.error, "failed"), item.error.name, item.message or None)
-        for item in in_order
-    ]
-    is_summed_up = wanted.plain is None and not output.is_document
-    parts = _summary(in_order) if is_summed_up else _each(in_order)
+    rows = [_row(item, is_expected=is_expected) for item in in_order]
+    outcomes = {(item.error, row.outcome) for item, row in zip(in_order, rows, strict=True)}
+    names = {error: outcome.replace("_", " ") for error, outcome in outcomes}
+    parts = _summary(in_order, names) if is_summed_up else _each(in_order, names)
     failed = [item for item in in_order if item.error not in _OUTCOMES]
     if failed:
-        parts.append(Note(f"Error: {len(failed)} of {len(results)} elections failed: {_reason(failed[0])}"))
+        verb = "would fail" if is_expected else "failed"
+        parts.append(Note(f"Error: {len(failed)} of {len(results)} elections {verb}: {_reason(failed[0])}"))
     return View(rows, parts, int(bool(failed)))
 
 
-def _expected(kind: ElectionType, wanted: Wanted, found: MetadataResponse) -> View:
-    """Return which partitions need an election, as far as the metadata tells: the controller may still refuse one."""
-    named = None if wanted.plain is None else {*wanted.plain, *wanted.orders}
-    unknown = sorted((named or set()) - {state.tp for state in found.partitions})
-    if unknown:
-        raise click.ClickException(f"there is no partition {', '.join(map(str, unknown))}: see `klamm topic list`")
-    states = [state for state in found.partitions if named is None or state.tp in named]
-    need = [state for state in states if _needs(kind, wanted.orders.get(state.tp), state)]
-    rows = [Election(state.topic, state.partition, "needed", ErrorCode.NONE.name, None) for state in need]
-    texts = [f"{state.tp}: needs an election, replicas {list(state.replicas)}, ISR {list(state.isr)}" for state in need]
-    return View(rows, [*(texts or [_NO_NEED]), DRY_RUN])
+def _row(item: PartitionError, *, is_expected: bool) -> Election:
+    if is_expected and item.error is ErrorCode.NONE:
+        return Election(item.topic, item.partition, "needed", item.error.name, None)
+    outcome = _OUTCOMES.get(item.error, "failed")
+    return Election(item.topic, item.partition, outcome, item.error.name, item.message or None)
 
 
 def _needs(kind: ElectionType, order: tuple[int, ...] | None, state: PartitionState) -> bool:
-    if state.leader == LEADER_DURING_DELETE:
-        return False
     if kind is ElectionType.UNCLEAN:
         return state.leader < 0
     return state.leader != (order or state.replicas)[0] or (order is not None and order != state.replicas)
 
 
-def _each(results: Sequence[PartitionError]) -> list[Table | Note | str]:
+def _each(results: Sequence[PartitionError], names: Mapping[ErrorCode, str]) -> list[Table | Note | str]:
     if not results:
         return [_NO_NEED]
-    named = [(item.topic, item.partition, _outcome(item.error), item.message or _words(item.error)) for item in results]
-    return [Table(("topic", "partition", "outcome", "message"), named)]
+    cells = [(item.topic, item.partition, names[item.error], item.message or _words(item.error)) for item in results]
+    return [Table(("topic", "partition", "outcome", "message"), cells)]
 
 
-def _summary(results: Sequence[PartitionError]) -> list[Table | Note | str]:
+def _summary(results: Sequence[PartitionError], names: Mapping[ErrorCode, str]) -> list[Table | Note | str]:
     """Return a row for each reason, with some of its partitions: a dead broker may be the reason for thousands."""
     by_error: defaultdict[ErrorCode, list[PartitionError]] = defaultdict(list)
     for item in results:
         by_error[item.error].append(item)
-    rows = [row for error, items in sorted(by_error.items()) for row in _rows(error, items)]
+    rows = [row for error, items in sorted(by_error.items()) for row in _rows(error, names[error], items)]
     if not rows:
         return [_NO_NEED]
     return [Table(("partitions", "outcome", "reason", "such as"), rows, numbers=("partitions",))]
 
 
-def _rows(error: ErrorCode, items: Iterable[PartitionError]) -> Iterator[tuple[object, ...]]:
+def _rows(error: ErrorCode, outcome: str, items: Iterable[PartitionError]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of an error: one for each text, or a single one if there are many."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for item in items:
@@ -264,7 +293,7 @@ def _rows(error: ErrorCode, items: Iterable[PartitionError]) -> Iterator[tuple[o
     for reason, names in sorted(by_reason.items(), key=lambda entry: -len(entry[1])):
         such_as = ", ".join(names[:_MOST_NAMED])
         left = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        yield f"{len(names):,}", _outcome(error), reason, such_as + left
+        yield f"{len(names):,}", outcome, reason, such_as + left
 
 
 def _without_name(item: PartitionError) -> str:
@@ -281,7 +310,3 @@ def _reason(item: PartitionError) -> str:
 
 def _words(error: ErrorCode) -> str:
     return "-" if error in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED) else reason_of(error)
-
-
-def _outcome(error: ErrorCode) -> str:
-    return _OUTCOMES.get(error, "failed").replace("_", " ")

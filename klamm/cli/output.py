@@ -46,12 +46,17 @@ class PartitionRow(Struct):
             state.replicas,
             state.adding_replicas,
             state.removing_replicas,
-            state.leader if state.leader >= 0 else None,
+            known_leader(state.leader),
             state.isr,
             None if state.leader_epoch == NO_EPOCH else state.leader_epoch,
             None if state.controller_epoch == NO_EPOCH else state.controller_epoch,
             _phase(state),
         )
+
+
+def known_leader(leader: int) -> int | None:
+    """Return the leader of a partition, None if it has none."""
+    return leader if leader >= 0 else None
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:

@@ -102,6 +102,17 @@ def _place(file: Path, name: str, values: object) -> Place:
     return Place(bootstrap, zookeeper, security, values.get(_SHARED_DISKS), name)
 
 
+def disks_remedy(place: Place) -> str:
+    """Return the line that says whether log directories that look alike are on one disk, and the file to add it to."""
+    lines = f"`{_SHARED_DISKS} = true` if they are, `{_SHARED_DISKS} = false` if not"
+    if place.profile is not None:
+        return f"add a line under [{place.profile}] in {profiles_file()}, {lines}"
+    key = _TEXTS[0] if place.zookeeper is None else _TEXTS[1]
+    address = place.bootstrap_server if place.zookeeper is None else place.zookeeper
+    profile = f'`[NAME]`, `{key} = "{address}"`'
+    return f"add lines for a profile to {profiles_file()}, {profile}, and {lines}, and give --profile NAME"
+
+
 # --- the option -------------------------------------------------------------------------------------------------
 
 

@@ -131,7 +131,7 @@ def _place(form: str, out: str | None, output: str | None) -> str | None:
 
 def _dump_live(live: Cluster, form: str, out: str | None) -> None:
     with open_writer(form, out, sized=True) as writer:
-        found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks))
+        found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks, disks_remedy=live.disks_remedy))
         writer.partitions(found.partitions)
         writer.finish(found.others)
     tell_gaps(found)

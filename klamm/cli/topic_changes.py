@@ -13,7 +13,7 @@ from msgspec import Struct
 from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, changed_cluster_options
-from klamm.cli.formats import View, dry_run_option, output_options
+from klamm.cli.formats import DRY_RUN, Format, Note, View, dry_run_option, output_options
 from klamm.cli.names import COUNT, NEW_TOPIC, TOPIC, broker_ids, check_text
 from klamm.cli.running import is_given
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
@@ -53,7 +53,7 @@ if_exists_option: Final = click.option(
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed if there is such a topic, and leave it as it is.")
 @dry_run_option
-@output_options(ChangedTopic)
+@output_options(ChangedTopic, knows_format=True)
 @changed_cluster_options
 def create(  # noqa: PLR0913, PLR0917  one for each option
     cluster: Cluster,
@@ -64,6 +64,7 @@ def create(  # noqa: PLR0913, PLR0917  one for each option
     configs: tuple[str, ...],
     if_not_exists: bool,
     dry_run: bool,
+    output: Format,
 ) -> View:
     """Create the topic NAME."""
     _require_one_way_to_place(replica_assignment)
@@ -76,28 +77,34 @@ def create(  # noqa: PLR0913, PLR0917  one for each option
             return View(ChangedTopic(name, "exists"), [f"topic {name} exists already"])
         _require_done([outcome])
         if dry_run:
-            return View(ChangedTopic(name, "checked"), [f"topic {name} can be created; this was a dry run"])
-        await _warn_of_too_few(cluster, admin, name, min(map(len, assignment), default=replication_factor))
-        return View(ChangedTopic(name, "created"), [f"created topic {name}"])
+            return View(ChangedTopic(name, "checked"), [f"topic {name} can be created", DRY_RUN])
+        least_replicas = min(map(len, assignment), default=replication_factor)
+        warnings = await _too_few(cluster, admin, name, least_replicas)
+        if output.is_document:  # notes belong to tables, and the document has no place for a warning
+            for warning in warnings:
+                click.echo(warning.text, err=True)
+        return View(ChangedTopic(name, "created"), [f"created topic {name}", *warnings])
 
     return cluster.ask(work)
 
 
-async def _warn_of_too_few(cluster: Cluster, admin: ClusterAdmin, name: str, replicas: int) -> None:
-    """Warn if a topic has fewer replicas than min.insync.replicas requires; Kafka creates such a topic too."""
+async def _too_few(cluster: Cluster, admin: ClusterAdmin, name: str, replicas: int) -> list[Note]:
+    """Return a warning if a topic has fewer replicas than min.insync.replicas; Kafka creates such a topic too."""
     settings: dict[str, str] = {}
     # The topic has been created, so a failure to read its settings is not reported.
     with trio.move_on_after(_SETTINGS_SECONDS), suppress(*_UNREAD):
         async with cluster.settings_of(admin) as reader:
             settings = await _settings_of(reader, name)
     least = int(settings.get(MIN_INSYNC_REPLICAS, "1"))
-    if replicas < least:
-        click.echo(
+    if replicas >= least:
+        return []
+    return [
+        Note(
             f"no producer with acks=all can write to {name}: {MIN_INSYNC_REPLICAS} is {least}, and a partition has "
             f"{replicas} replica{'' if replicas == 1 else 's'}: lower it with `klamm config alter --entity-type topics "
-            f"--entity-name {name} --add-config {MIN_INSYNC_REPLICAS}=...`, or give partitions more replicas",
-            err=True,
+            f"--entity-name {name} --add-config {MIN_INSYNC_REPLICAS}=...`, or give partitions more replicas"
         )
+    ]
 
 
 async def _settings_of(admin: ClusterAdmin, name: str) -> dict[str, str]:
@@ -156,8 +163,7 @@ def add_partitions(
         return View(ChangedTopic(name, "missing"), [f"there is no topic {name}"])
     _require_done([outcome])
     if dry_run:
-        text = f"topic {name} can have {partitions} partitions; this was a dry run"
-        return View(ChangedTopic(name, "checked"), [text])
+        return View(ChangedTopic(name, "checked"), [f"topic {name} can have {partitions} partitions", DRY_RUN])
     return View(ChangedTopic(name, "enlarged"), [f"topic {name} has {partitions} partitions"])
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, changed_cluster_options
-from klamm.cli.formats import Note, View, confirm, dry_run_option, output_options, yes_option
+from klamm.cli.formats import DRY_RUN, Note, View, confirm, dry_run_option, output_options, yes_option
 from klamm.cli.names import TOPIC
 from klamm.cli.running import stoppable
 from klamm.cli.topic_changes import if_exists_option
@@ -57,8 +57,10 @@ def delete(cluster: Cluster, names: tuple[str, ...], no_wait: bool, if_exists: b
             require_topics(named, states)
         there = sorted({state.topic for state in matching(named, states)})
         if dry_run:
-            lines = [f"would delete topic {name}" for name in there]
-            return View([DeletedTopic(name, "checked") for name in there], lines or ["no topic would be deleted"])
+            lines = [f"would delete topic {name}" for name in there] or ["no topic would be deleted"]
+            return View(
+                [DeletedTopic(name, "checked") for name in there], [*(lines or ["no topic would be deleted"]), DRY_RUN]
+            )
         if not there:
             return View([], [Note(f"no topic matches {' '.join(named)}: nothing was deleted")])
         confirm(_question(there), yes=yes)

@@ -13,7 +13,7 @@ from controller.admin.cluster_admin import ClusterAdmin
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Note, Table, View, output_options
 from klamm.cli.names import TOPIC
-from klamm.cli.output import PartitionRow
+from klamm.cli.output import PartitionRow, known_leader
 from klamm.cli.topic_changes import add_partitions, create, if_exists_option
 from klamm.cli.topic_deletion import delete
 from klamm.cli.topic_filters import (
@@ -134,7 +134,7 @@ def _partitions_table(states: Sequence[PartitionState]) -> Table:
     )
     rows = []
     for s in states:
-        leader = "deleting" if s.leader == LEADER_DURING_DELETE else s.leader if s.leader >= 0 else None
+        leader = "deleting" if s.leader == LEADER_DURING_DELETE else known_leader(s.leader)
         row = (s.topic, s.partition, leader, s.leader_epoch, s.replicas, s.isr, s.offline_replicas)
         rows.append((*row, s.adding_replicas, s.removing_replicas, s.controller_epoch))
     return Table(columns, rows, wide={"controller epoch"} if is_moving else {"adding", "removing", "controller epoch"})

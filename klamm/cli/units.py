@@ -18,6 +18,11 @@ def size(number: int) -> str:
     return "unknown" if number == UNKNOWN else decimal(number)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def rate(bytes_per_second: int) -> str:
     """Return a rate, or the text for a throttle that is not set."""
     if bytes_per_second == UNTHROTTLED:

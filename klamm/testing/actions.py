@@ -62,7 +62,9 @@ from simulator.actions.requests import (
     Produce,
     ReadFrom,
     Reassign,
+    ValidateBrokerSettings,
     ValidatePartitions,
+    ValidateSettings,
     ValidateTopics,
 )
 from simulator.actions.rollouts import OrderRollout, StartRollout
@@ -187,7 +189,9 @@ __all__ = [
     "TearRequest",
     "TopicEdit",
     "TouchFile",
+    "ValidateBrokerSettings",
     "ValidatePartitions",
+    "ValidateSettings",
     "ValidateTopics",
     "Wake",
     "WriteElection",

@@ -130,6 +130,28 @@ class AlterBroker(Request):
 
 
 @frozen
+class ValidateSettings(Request):
+    """Ask whether settings of topics could be changed, without changing them; null asks to inherit them again."""
+
+    settings: Mapping[str, Mapping[str, str | None]]
+
+    async def ask(self, scene: Scene) -> None:
+        """Have the settings validated."""
+        await scene.cluster.alter_topics(self.settings, validate_only=True)
+
+
+@frozen
+class ValidateBrokerSettings(Request):
+    """Ask whether settings of single brokers could be changed, without changing them."""
+
+    settings: Mapping[int, Mapping[str, str | None]]
+
+    async def ask(self, scene: Scene) -> None:
+        """Have the settings validated."""
+        await scene.cluster.alter_brokers(self.settings, validate_only=True)
+
+
+@frozen
 class Reassign(Request):
     """Begin or override reassignments through the admin api; None cancels one."""
 

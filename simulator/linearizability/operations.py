@@ -95,12 +95,12 @@ def alterations(asked: Mapping[str, Mapping[str, str | None]]) -> Operations:
 
 
 def alterations_answered(
-    asked: Mapping[str, Mapping[str, str | None]], answered: Iterable[ResourceError]
+    asked: Mapping[str, Mapping[str, str | None]], answered: Iterable[ResourceError], *, validate_only: bool = False
 ) -> Operations:
-    """Return the same with their answers."""
+    """Return the same with their answers, or requests that only ask whether settings could be altered."""
     found = {item.resource.name: item.error for item in answered}
     altered = {
-        name: settings.Alter(tuple(asked[name].items()), error, settings.are_valid(name, asked[name]))
+        name: settings.Alter(tuple(asked[name].items()), error, settings.are_valid(name, asked[name]), validate_only)
         for name, error in found.items()
     }
     return Operations(settings=altered)

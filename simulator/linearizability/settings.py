@@ -67,18 +67,23 @@ def _is_valid(setting: Setting | None, value: str | None) -> bool | None:
 
 @frozen
 class Alter(Operation[ModelSettings]):
-    """New values, None for those that are inherited again, and the answer; an unknown answer counts as success."""
+    """New values, None for those that are inherited again, and the answer; an unknown answer counts as success.
+
+    With `validate_only` the same answers are right, and nothing changes.
+    """
 
     values: tuple[tuple[str, str | None], ...]
     error: ErrorCode = ErrorCode.NONE
     is_valid: bool | None = None
     """Whether the values may be set, which the answer has to agree with; None if that depends on what is set."""
 
+    validate_only: bool = False
+
     def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
         """Return the new settings, or the same if the request is refused; none if that is for no reason."""
         if self._is_misjudged():
             return []
-        if self.error is not ErrorCode.NONE:
+        if self.error is not ErrorCode.NONE or self.validate_only:
             return [state]
         altered = {**dict(state.values), **dict(self.values)}
         left = {name: value for name, value in altered.items() if value is not None}
@@ -90,7 +95,7 @@ class Alter(Operation[ModelSettings]):
         return self.error is (ErrorCode.INVALID_CONFIG if self.is_valid else ErrorCode.NONE)
 
     def __str__(self) -> str:
-        return f"{dict(self.values)} answered {self.error.name}"
+        return f"{'check of ' if self.validate_only else ''}{dict(self.values)} answered {self.error.name}"
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Draws changes of every dynamic setting, valid, invalid and unknown, through the api and by hand."""
+"""Draws changes and checks of every dynamic setting, valid, invalid and unknown, through the api and by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import define
 
-from simulator.actions.requests import AlterBroker, AlterTopic
+from simulator.actions.requests import AlterBroker, AlterTopic, ValidateBrokerSettings, ValidateSettings
 from simulator.actions.scene import Action
 from simulator.actions.znodes import WriteSettings
 from simulator.random_run.faults import draw_optional_step
@@ -43,6 +43,18 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     return happenings
 
 
+def draw_checks(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw requests that only ask whether settings could be changed, for the time until `seconds`."""
+    changer = _Changer(rng, settings, sorted({name.rpartition("-")[0] for name in partitions}))
+    happenings = []
+    for _ in range(rng.randint(2, 6)):
+        step = draw_optional_step(rng, _CHANCE_AT_STEP)
+        happenings.append(Happening(rng.uniform(0.2, seconds - 0.5), step, changer.check()))
+    return happenings
+
+
 @define
 class _Changer:
     rng: random.Random
@@ -51,15 +63,26 @@ class _Changer:
 
     def change(self) -> Action:
         """Return a change of some settings of a topic, a broker, or the default of all brokers."""
-        topic, broker = self.rng.choice(self.topics), self.rng.choice(self.settings.broker_ids)
-        whose = self.rng.choice(("topic", "topic", "broker", "default"))
-        values = self._values(_TOPIC if whose == "topic" else _BROKER)
+        whose, topic, broker, values = self._draw()
         if self.rng.random() < _CHANCE_BY_HAND:
             entity = {"topic": f"topics/{topic}", "broker": f"brokers/{broker}", "default": f"brokers/{paths.DEFAULT}"}
             return WriteSettings({entity[whose]: {name: value for name, value in values.items() if value is not None}})
         if whose == "broker":
             return AlterBroker({broker: values})
         return AlterTopic({topic if whose == "topic" else "": values})
+
+    def check(self) -> Action:
+        """Return the question whether such a change could be made."""
+        whose, topic, broker, values = self._draw()
+        if whose == "broker":
+            return ValidateBrokerSettings({broker: values})
+        return ValidateSettings({topic if whose == "topic" else "": values})
+
+    def _draw(self) -> tuple[str, str, int, dict[str, str | None]]:
+        """Draw which settings change: those of the topic, of the broker, or the default; and their values."""
+        topic, broker = self.rng.choice(self.topics), self.rng.choice(self.settings.broker_ids)
+        whose = self.rng.choice(("topic", "topic", "broker", "default"))
+        return whose, topic, broker, self._values(_TOPIC if whose == "topic" else _BROKER)
 
     def _values(self, settings: tuple[Setting, ...]) -> dict[str, str | None]:
         some = self.rng.sample((*settings, _UNKNOWN), self.rng.choice((1, 1, 2, 3)))

@@ -22,7 +22,7 @@ from simulator.actions.processes import (
     Start,
     Suspend,
 )
-from simulator.actions.requests import AlterBroker, AlterTopic, Elect
+from simulator.actions.requests import AlterBroker, AlterTopic, Elect, ValidateBrokerSettings, ValidateSettings
 from simulator.actions.scene import Action, Strike
 from simulator.actions.sessions import Disconnect, Expire
 from simulator.actions.znodes import Damage, WriteElection
@@ -63,6 +63,7 @@ NEEDED: Final = {
     _ASKED_WITH_SURVIVORS: 25,
     _ASKED_WITHOUT_SURVIVORS: 50,
     "changes of settings accepted": 100,
+    "checks of settings accepted": 50,
     "topics grown": 80,
     "log directories failed": 200,
     "log directories mended under a live broker": 80,
@@ -102,6 +103,8 @@ _ACCEPTED: Final[Mapping[type[Action], str]] = {
     WriteElection: "elections asked for and accepted",
     AlterBroker: "changes of settings accepted",
     AlterTopic: "changes of settings accepted",
+    ValidateBrokerSettings: "checks of settings accepted",
+    ValidateSettings: "checks of settings accepted",
     Replace: "topics created again as soon as they were gone",
 }
 

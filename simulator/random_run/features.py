@@ -113,6 +113,7 @@ FEATURES: Final = (
     Feature("disabled deletions", topics.draw_deletions_in_vain, 0.06, topics.draw_disabled),
     Feature("late answers", late_answers.draw, 0.2),
     Feature("failing services", broker_faults.draw_failing_services, 0.25),
+    Feature("validated settings", configs.draw_checks, 0.12),
 )
 
 

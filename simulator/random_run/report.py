@@ -35,7 +35,8 @@ def tally_lines(tally: CampaignTally, *, headers: bool = True) -> Iterator[str]:
         count, needed = tally.counts[name], NEEDED.get(name)
         per_seeds = count * SEEDS / max(tally.runs, 1)
         yield f"{name:{width}}  {count:8,}  {per_seeds:15,.0f}  {'-' if needed is None else needed:>6}"
-    total = f"{tally.runs:,} runs, {len(tally.digests):,} of them different, {tally.failed:,} failed"
+    runs = f"{tally.runs:,} run{'' if tally.runs == 1 else 's'}"
+    total = f"{runs}, {len(tally.digests):,} of them different, {tally.failed:,} failed"
     if tally.failures:
         more = tally.failed - len(tally.failures)
         total += f": {', '.join(str(outcome.seed) for outcome in tally.failures)}{f' and {more:,} more' * bool(more)}"

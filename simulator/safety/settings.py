@@ -50,19 +50,24 @@ class Alterations:
     _asked: dict[str, dict[tuple[AlterableConfig, ...], int]] = field(factory=dict, init=False)
     """Each alteration that was asked for, and the number of the last commit that carried it out, 0 for none."""
 
+    _checked: dict[str, dict[tuple[AlterableConfig, ...], None]] = field(factory=dict, init=False)
+    """The alterations of requests that only ask whether they are possible: these explain no commit."""
+
     _created: dict[str, dict[tuple[tuple[str, str], ...], None]] = field(factory=dict, init=False)
     """The settings with which topics were to be created."""
 
     def asked(self, request: IncrementalAlterConfigsRequest | CreateTopicsRequest) -> None:
         """Record a request that a controller takes from the network; one that only checks asks for nothing."""
-        if request.validate_only:
-            return
         if isinstance(request, CreateTopicsRequest):
-            for topic in request.topics:
+            for topic in () if request.validate_only else request.topics:
                 _remember(self._created.setdefault(paths.topic_config(topic.name), {}), topic.configs, None)
-        else:
-            for item in request.resources:
-                _remember(self._asked.setdefault(_path(item.resource), {}), item.configs, 0)
+            return
+        for item in request.resources:
+            path = _path(item.resource)
+            if request.validate_only:
+                _remember(self._checked.setdefault(path, {}), item.configs, None)
+            else:
+                _remember(self._asked.setdefault(path, {}), item.configs, 0)
 
     def committed(self, host: str, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
         """Check the settings that a commit writes, right after it took effect."""
@@ -105,7 +110,9 @@ class Alterations:
         carried_out = [configs for configs in asked if _explains(configs, before, after)]
         asked.update(dict.fromkeys(carried_out, self.number))
         if not carried_out and not are_throttles(before, after):
-            yield f"{host} altered {path} from {before} to {after}, which nobody asked for"
+            is_checked = any(_explains(configs, before, after) for configs in self._checked.get(path, ()))
+            why = "although the request was to check it only" if is_checked else "which nobody asked for"
+            yield f"{host} altered {path} from {before} to {after}, {why}"
 
     def _is_exempt(self, path: str) -> bool:
         return self.exempt.has(path) or self.exempt.has_topic(path.removeprefix(_BELOW_TOPICS))

@@ -45,6 +45,10 @@ ADMIN_VERBS: Final[Mapping[str, Verb]] = {
     "add_partitions": _verb(requests.AddPartitions, TOTALS),
     "alter_topic": _verb(requests.AlterTopic, map_of(TOPIC, map_of(SETTING, SETTING_VALUE))),
     "alter_broker": _verb(requests.AlterBroker, map_of(BROKER_ID, map_of(SETTING, SETTING_VALUE))),
+    "validate_settings": _verb(requests.ValidateSettings, map_of(TOPIC, map_of(SETTING, SETTING_VALUE))),
+    "validate_broker_settings": _verb(
+        requests.ValidateBrokerSettings, map_of(BROKER_ID, map_of(SETTING, SETTING_VALUE))
+    ),
     "reassign": _verb(requests.Reassign, TARGETS),
     "cancel": _verb(
         requests.Reassign,

@@ -62,4 +62,9 @@ def _happening(happening: PlayedEvent, indent: int) -> list[str]:
 def _summary(outcome: ScenarioOutcome) -> Iterator[str]:
     expected, missed = outcome.chronicle.expectations, len(outcome.chronicle.misses)
     yield f"{outcome.seconds:.1f} s of cluster time with seed {outcome.seed}, trace {outcome.trace.digest}"
-    yield f"{outcome.acknowledged} records acknowledged; {expected} things expected, {missed or 'none'} missed"
+    records = f"{outcome.acknowledged} record{_ending(outcome.acknowledged)} acknowledged"
+    yield f"{records}; {expected} thing{_ending(expected)} expected, {missed or 'none'} missed"
+
+
+def _ending(number: int) -> str:
+    return "" if number == 1 else "s"

@@ -18,6 +18,7 @@ from simulator.random_run.plan import RunPlan
 from simulator.scenario.disorder import MOMENTS
 from simulator.scenario.faults import Unreadable
 from simulator.scenario.language import SETTINGS
+from simulator.scenario.loader import QUICK_LOADER
 from simulator.scenario.names import Names
 from simulator.scenario.nouns import ANYTHING
 from simulator.scenario.verb import RENAMED, Verb
@@ -120,7 +121,7 @@ def _is_default(field: Attribute[Any], action: Action) -> bool:
 
 def _reads_as(verb: Verb, argument: Plain) -> Action | None:
     """Return the action that a verb makes of an argument; None if it cannot be read."""
-    node = yaml.compose(_flow(argument), Loader=yaml.SafeLoader)
+    node = yaml.compose(_flow(argument), Loader=QUICK_LOADER)
     assert node is not None, "an argument is not empty"
     try:
         return verb.shape.read(node, Names(are_known=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import trio
 
 from klamm.cli import main
+from klamm.cli.formats import DRY_RUN
 from tests.cli.shell import Shell, run_klamm
 from transport.store import paths
 from transport.store.protocol import ensure_paths
@@ -149,6 +151,19 @@ async def test_a_topic_that_no_producer_can_write_to_is_created_with_a_warning(
     assert done.stderr.decode() == ("" if replicas is None else warning)
 
 
+async def test_the_warning_about_a_new_topic_follows_the_line_about_it(klamm: Shell) -> None:
+    create = ("topic", "create", "-o", "table", "--config", "min.insync.replicas=2", "--bootstrap-server")
+    command = [sys.executable, "-m", "klamm", *create, klamm.bootstrap]
+    done = await trio.run_process([*command, "orders"], capture_stdout=True, stderr=subprocess.STDOUT)
+    cluster, created, warning = done.stdout.decode().splitlines()
+    assert cluster.startswith("cluster at ")
+    assert created == "created topic orders"
+    assert warning.startswith("no producer with acks=all can write to orders: ")
+    document = await run_klamm(*create, klamm.bootstrap, "bills", "-o", "json")
+    assert json.loads(document.stdout) == {"topic": "bills", "outcome": "created"}
+    assert document.stderr.startswith(b"no producer with acks=all can write to bills: ")
+
+
 @pytest.mark.requirement("D2", "D11")
 async def test_the_cluster_at_a_glance(klamm: Shell) -> None:
     await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3,2:3:1")
@@ -251,12 +266,28 @@ async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
     }
 
 
+async def test_a_command_loads_no_formats_that_few_clusters_have() -> None:
+    script = "import sys\nfrom klamm.cli import main\nmain(['topic', 'list', '--help'], standalone_mode=False)\n"
+    script += "sys.exit(any(f'transport.security.{name}' in sys.modules for name in ('jks', 'oauthbearer', 'tokens')))"
+    done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
+    assert done.returncode == 0
+    assert b"--bootstrap-server" in done.stdout
+
+
 async def test_the_help_loads_neither_spark_nor_trio() -> None:
     script = "import sys\nfrom klamm.cli import main\nmain(['--help'], standalone_mode=False)\n"
     script += "sys.exit(any(name in sys.modules for name in ('pyspark', 'trio', 'kazoo')))"
     done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
     assert done.returncode == 0
     assert b"reassignment" in done.stdout
+
+
+async def test_the_help_of_a_command_loads_nothing_that_only_its_work_needs() -> None:
+    script = "import sys\nfrom klamm.cli import main\nmain(['rollout', 'run', '--help'], standalone_mode=False)\n"
+    unwanted = ("http.client", "urllib.request", "klamm.cli.rollout.runner")
+    script += f"sys.exit(', '.join(name for name in {unwanted} if name in sys.modules) or 0)"
+    done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, capture_stderr=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_help_has_the_commands_in_groups() -> None:
@@ -321,3 +352,17 @@ async def test_elections_with_a_named_order(klamm: Shell, tmp_path: Path) -> Non
     refused = await klamm(*preferred, "--topic", "orders", "--partition", "0", "--replicas", "3,1", fails=True)
     assert "[3, 1] is no order of orders-0's replicas [3, 1, 2]: name each of them once" in refused
     assert await describe(klamm, "orders") == partitions
+
+
+async def test_every_dry_run_ends_with_the_same_line(klamm: Shell) -> None:
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")
+    tried = {
+        "topic create bills --replication-factor 3": "topic bills can be created",
+        "topic add-partitions orders --partitions 2": "topic orders can have 2 partitions",
+        "topic delete orders": "would delete topic orders",
+        "config alter --entity-type topics --entity-name orders --add-config min.insync.replicas=1": (
+            "the settings of topic orders can be altered so"
+        ),
+    }
+    for command, line in tried.items():
+        assert await klamm(*command.split(), "--dry-run") == f"{line}\n{DRY_RUN}\n"

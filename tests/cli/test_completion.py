@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -32,10 +32,15 @@ def test_bash_completes_with_the_script(words: str, expected: list[str]) -> None
     assert completed(words) == expected
 
 
+@cache
+def script() -> str:
+    """Return what the command prints for bash."""
+    return subprocess.run([str(KLAMM), "completion", "bash"], capture_output=True, text=True, check=True).stdout
+
+
 def completed(words: str, **variables: str) -> list[str]:
     """Return what bash proposes for a command that is half written."""
-    script = subprocess.run([str(KLAMM), "completion", "bash"], capture_output=True, text=True, check=True).stdout
-    typed = f"{script}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); compopt() {{ :; }}\n"
+    typed = f"{script()}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); compopt() {{ :; }}\n"
     ask = f'{typed}_klamm_completion "{KLAMM}"; printf "%s\\n" "${{COMPREPLY[@]}}"'
     environment = {**os.environ, **variables}
     done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, env=environment)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from controller.admin.client import AdminClient
 from klamm.cli.configs import config, parse_settings
+from klamm.cli.connect import Cluster
+from transport.messages import MetadataResponse
+from transport.network import TcpNetwork
 
 
 @pytest.mark.parametrize(
@@ -44,3 +48,11 @@ def test_what_is_left_out_or_misspelt_is_told_with_the_cure(arguments: tuple[str
     done = CliRunner().invoke(config, arguments)
     assert done.exit_code == 2
     assert cure in done.output
+
+
+async def test_metadata_that_are_known_are_not_read_again() -> None:
+    network = TcpNetwork()
+    nowhere = AdminClient(network, (("127.0.0.1", 1),), None, 0)
+    cluster = Cluster("127.0.0.1:1", None, 0, network)
+    async with cluster.settings_of(nowhere, MetadataResponse(None, 1, (), ())) as settings:
+        assert settings is nowhere

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from msgspec import Struct
 
 from klamm.cli import formats
+from klamm.cli.connect import Cluster, changed_cluster_options
 from klamm.cli.formats import Note, Table, View, confirm, known, out_option, output_options, time_of, yes_option
 from klamm.cli.names import RATE, SIZE
 
@@ -121,6 +122,19 @@ def test_if_the_first_look_fails_so_does_the_command() -> None:
 
     result = run(command(look, watch=True), "-w")
     assert (result.exit_code, result.stderr) == (1, "Error: no answer\n")
+
+
+def test_a_command_that_is_watched_keeps_its_cluster_and_so_names_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "WATCH_SECONDS", 0)
+    seen: list[Cluster] = []
+
+    def look(cluster: Cluster) -> View:
+        seen.append(cluster)
+        return view(is_over=len(seen) == 2)
+
+    made = click.command()(output_options(list[Row], watch=True)(changed_cluster_options(look)))
+    assert run(made, "-w").exit_code == 0
+    assert seen[0] is seen[1]
 
 
 # --- units ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from klamm.cli.controller_check import CheckedController
+from klamm.cli.formats import DRY_RUN
 from klamm.cli.handover import NamedTopic, ReleasedOffice, TakenOffice
 from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import run_klamm
@@ -125,7 +126,8 @@ async def test_a_dry_run_of_a_release_writes_nothing(store: MetadataStore, addre
         None, OURS, [NamedTopic("orders", (0,))], is_dry_run=True
     )
     said = (await run_klamm(*release)).stdout.decode()
-    assert said.startswith(f"the office can be released, and controller {OURS} would leave it; this was a dry run\n")
+    assert said.startswith(f"the office can be released, and controller {OURS} would leave it\n")
+    assert said.endswith(f"\n{DRY_RUN}\n")
     assert await store.read([paths.RELEASED]) == [None]
     nursery.cancel_scope.cancel()
 
@@ -139,7 +141,7 @@ async def test_a_dry_run_of_taking_over_orders_nothing(store: MetadataStore, add
     done = await run_klamm(*take_over)
     assert (done.returncode, done.stdout.decode()) == (
         0,
-        f"an order to take office can go to controller {OURS}; this was a dry run\n",
+        f"an order to take office can go to controller {OURS}\n{DRY_RUN}\n",
     )
     found = msgspec.json.decode((await run_klamm(*take_over, "-o", "json")).stdout, type=TakenOffice)
     assert found == TakenOffice(None, None, was_in_office=False, candidates=(OURS,), is_dry_run=True)

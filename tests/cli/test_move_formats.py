@@ -159,8 +159,11 @@ async def test_orders_to_a_controller_are_tried_and_are_documents(place: Rollout
         "rollout monday: would have at once 5 in, 5 out, 5 leaders for each broker; 7 in all, 5.0 GB, "
         f"throttle 5.0 MB/s\n{UNCHANGED}"
     )
-    refused = await place.klamm("rollout", "remove", "monday", "--dry-run", fails=True)
-    assert refused == "Error: rollout monday is not over but running: abort it first\n"
+    found = await place.klamm("rollout", "set", "monday", "--throttle", "auto", "--dry-run")
+    assert found.endswith(f"throttle 20.0 MB/s, found by itself\n{UNCHANGED}")
+    for mode in ((), ("--dry-run",)):
+        refused = await place.klamm("rollout", "remove", "monday", *mode, fails=True)
+        assert refused == "Error: rollout monday is not over but running: abort it first\n"
     now = await document(place, "rollout", "status", "monday")
     assert (now["state"], now["paused_by"], now["settings"]["in_all"]) == ("running", [], 500)
     wide = await place.klamm("rollout", "list", "-o", "wide")

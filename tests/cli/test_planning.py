@@ -18,8 +18,8 @@ from click.testing import CliRunner, Result
 from klamm.cli import main
 from klamm.cli.formats import schema_of
 from klamm.cli.planning import plan
-from klamm.cli.planning.document import PlanReport
 from klamm.cli.planning.made_from import MADE_FROM
+from klamm.cli.planning.options import PlanReport
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -346,6 +346,27 @@ def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> 
             ("rebalance", "-o", "json"),
             "-o json prints to stdout, where the plan goes without --out: give --out",
         ),
+        (
+            ("rebalance", "--out", "s3a://bucket/plan.json"),
+            "s3a://bucket/plan.json is a single file, but Spark writes a plan as several: name a folder",
+        ),
+    ],
+)
+def test_a_value_that_no_plan_takes_is_wrong_usage(planner: Planner, arguments: tuple[str, ...], line: str) -> None:
+    result = planned(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.splitlines()[-1]) == (2, "", f"Error: {line}")
+    assert not planner.requests
+
+
+def test_a_wrong_value_is_refused_before_a_cluster_is_read() -> None:
+    result = CliRunner().invoke(plan, ["rebalance", "--bootstrap-server", "127.0.0.1:1", "--tolerance", "5"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("Error: the tolerance must be above 0 and at most 1 (0.05 is 5 %), not 5.0\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
         (("rebalance", "--out", "no/plan.json"), "no/plan.json: there is no folder no"),
         (("rebalance", "--out", "no/plan"), "no/plan: there is no folder no"),
         (("rebalance", "--out", "full"), "full is not empty: name another folder for the plan, or empty this one"),

@@ -14,10 +14,12 @@ import trio
 from attrs import frozen
 from click.testing import CliRunner
 
+from controller.admin import move_throttles
 from controller.admin.client import AdminClient
 from klamm.cli.demo.task_cluster import task_cluster
 from klamm.cli.reassignment import reassignment
-from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker
+from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker, run_klamm
+from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
 
 EXECUTE = ("reassignment", "execute", "--reassignment-json-file")
@@ -106,6 +108,31 @@ async def test_a_file_is_rehearsed_executed_verified_and_rolled_back(desk: Desk)
 
     await klamm(*EXECUTE, back)
     assert await desk.replicas() == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+
+
+async def test_verify_names_the_cluster_if_it_lifts_a_throttle_and_a_dry_run_lifts_none(desk: Desk) -> None:
+    file, target = desk.file("move.json", (1, 2, 4)), {TopicPartition("orders", 0): (1, 2, 4)}
+    await move_throttles.throttle(desk.admin, (await desk.admin.read_metadata()).partitions, target, 1_000_000)
+
+    async def verify(*options: str) -> tuple[int, str, str]:
+        at = ("--bootstrap-server", desk.klamm.bootstrap)
+        done = await run_klamm(*VERIFY, file, *options, *at, whole=True)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    unmoved = "orders-0: has replicas [1, 2, 3], not [1, 2, 4]\n"
+    would_lift = "would lift the throttle of moves that are over: of topic orders and brokers 1, 2, 3, 4\n"
+    dry_run = "Nothing was changed: this was a dry run.\n"
+    assert await verify("--preserve-throttles") == (1, unmoved, "")
+    for _ in range(2):
+        assert await verify("--dry-run") == (1, unmoved + dry_run, would_lift)
+    code, shown, said = await verify()
+    assert (code, shown) == (1, unmoved)
+    assert said.startswith("cluster at 127.0.0.1:")
+    assert said.endswith("\nthe throttle of moves that are over was lifted\n")
+    assert await verify() == (1, unmoved, "")
+    assert await verify("--dry-run") == (1, unmoved + dry_run, "")
+    refused = "Error: --watch lifts throttles once moves are over, and --dry-run looks once: use only one\n"
+    assert (await verify("--dry-run", "--watch"))[2].endswith(refused)
 
 
 @pytest.mark.requirement("A2", "A3")

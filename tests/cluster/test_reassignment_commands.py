@@ -15,6 +15,7 @@ from attrs import define
 
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.process_cluster import ProcessCluster
+from tests.cli.shell import without_cluster
 from tests.cluster.running import RealCluster
 from tests.cluster.waiting import PATIENCE_SECONDS
 from transport.child_process import spawn
@@ -54,7 +55,7 @@ class SlowCluster(RealCluster):
                     interrupted = True
             code = await process.wait()
         assert "Traceback" not in printed
-        return code, printed.splitlines()
+        return code, without_cluster(printed).splitlines()
 
     async def request_in_znode(self, file: str) -> None:
         """Write a file to `/admin/reassign_partitions`."""

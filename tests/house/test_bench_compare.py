@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-from benchmarks.kit import compare
+from benchmarks import starting
+from benchmarks.kit import compare, figures
 
 BENCHMARK: Final = """
 from benchmarks.kit import figures
@@ -16,6 +17,18 @@ from product import COST
 
 figures.note("steady row", "s", 2.0)
 figures.note("row that changes", "s", COST)
+"""
+
+BY_TURNS: Final = """
+import sys
+from pathlib import Path
+from benchmarks.kit import figures
+
+assert (sys.argv[1], sys.argv[3:]) == ("--against", ["--rows", "start"]), sys.argv
+for _ in range(3):
+    for tree in Path(sys.argv[2]), Path.cwd():
+        cost = float((tree / "product.py").read_text().split()[-1])
+        figures.note("start", "s", cost, is_base=tree != Path.cwd())
 """
 
 GIT: Final = ("git", "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
@@ -51,6 +64,41 @@ def test_a_median_above_1_05_is_slower(
     # The worktree of the base is gone.
     worktrees = subprocess.run(["git", "worktree", "list"], cwd=tree, check=True, capture_output=True, text=True)
     assert len(worktrees.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("cost", "exit_code"), [(1.04, 0), (1.06, 1)])
+def test_a_benchmark_that_takes_turns_itself_is_compared_in_one_run(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cost: float, exit_code: int
+) -> None:
+    monkeypatch.setattr(compare, "BY_TURNS", {"quick"})
+    (tree / "benchmarks" / "quick.py").write_text(BY_TURNS)
+    (tree / "product.py").write_text(f"COST = {cost}\n")
+    assert compared(monkeypatch, "--rows", "quick:start") == exit_code
+    spread = f"{cost:.3f} to {cost:.3f}"
+    assert f"| start | s | 1 | {cost:.4g} | {cost:.3f} | {spread} |" in capsys.readouterr().out.splitlines()
+
+
+def test_commands_are_started_in_both_trees_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, bool]] = []
+    noted: list[tuple[str, bool]] = []
+    current, base = Path("current"), Path("base")
+
+    def start(words: str, tree: Path) -> float:
+        started.append((words, tree == base))
+        return 1.0
+
+    def note(row: str, unit: str, value: float, *, is_base: bool) -> None:
+        assert (unit, value) == (starting.UNIT, 1.0)
+        noted.append((row, is_base))
+
+    monkeypatch.setattr(starting, "COMMANDS", ("top", "demo"))
+    monkeypatch.setattr(starting, "start", start)
+    monkeypatch.setattr(figures, "note", note)
+    starting.measure_by_turns(current, base, ["top", "nowhere"])
+    turns = [True, False, False, True] * (starting.TURNS // 2)
+    # The first start of each compiles what it imports, and does not count.
+    assert started == [("top", is_base) for is_base in (False, True, *turns)]
+    assert noted == [("start of klamm top --help", is_base) for is_base in turns]
 
 
 def test_rows_that_are_not_selected_do_not_count(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,17 @@ from tests.kafka import jars, kraft_cluster
 from tests.kafka.real_cluster import RealCluster, real_cluster
 from tests.kafka.releases import OLDER, RELEASES, require_jars
 
+NEED_JARS = frozenset({"kafka_jars", "needs_kraft", "release", "tools"})
+"""The fixtures with which a test needs brokers or tools of Apache Kafka; others carry the mark themselves."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the tests on real brokers to `make kafka-test`, before any is chosen by its marks."""
+    for item in items:
+        if not NEED_JARS.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.real_kafka)
+
 
 @pytest.fixture
 def kafka_jars() -> Path:

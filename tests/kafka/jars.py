@@ -1,7 +1,7 @@
 """The jars of Kafka's releases, fetched once by Maven into a cache outside the checkout.
 
-`python -m tests.kafka.jars` fetches those of `make test`, about 90 MB, and `python -m tests.kafka.jars 2.8.2` those of
-another release. The cache is `$KLAMM_KAFKA_JARS`, or else `~/.cache/klamm/kafka`.
+`python -m tests.kafka.jars` fetches those of `make kafka-test`, about 90 MB, and `python -m tests.kafka.jars 2.8.2`
+those of another release. The cache is `$KLAMM_KAFKA_JARS`, or else `~/.cache/klamm/kafka`.
 """
 
 from __future__ import annotations

@@ -185,11 +185,17 @@ async def test_a_profile_answers_the_question_about_shared_disks(
         profile = f'[lab]\nbootstrap-server = "{at}"\nshared-disks = {shared}\n'
         (tmp_path / "klamm" / "profiles.toml").write_text(profile)
         asked = await run_klamm("state", "dump", "--bootstrap-server", at)
+        (tmp_path / "klamm" / "profiles.toml").write_text(profile.replace("shared", "# shared"))
+        asked_with_profile = await run_klamm("state", "dump", "--profile", "lab")
+        (tmp_path / "klamm" / "profiles.toml").write_text(profile)
         settled = await run_klamm("state", "dump", "--profile", "lab")
         plan = ("plan", "add-brokers", "--brokers", "3", "--profile", "lab", "-o", str(tmp_path / "plan.json"))
         planned = await run_klamm(*plan)
-    question = "say in the profile of the cluster whether they are, shared-disks = true or false"
-    assert question in asked.stderr.decode()
+    file = tmp_path / "klamm" / "profiles.toml"
+    lines = "`shared-disks = true` if they are, `shared-disks = false` if not"
+    whole = f'add lines for a profile to {file}, `[NAME]`, `bootstrap-server = "{at}"`, and {lines}, and give --profile'
+    assert whole in asked.stderr.decode()
+    assert f"add a line under [lab] in {file}, {lines}, or give" in asked_with_profile.stderr.decode()
     assert (settled.returncode, settled.stderr) == (0, b"")
     assert [one["disk"] for one in json.loads(settled.stdout)["brokers"] if one["id"] == 3] == [disk]
     assert planned.returncode == 0, planned.stderr

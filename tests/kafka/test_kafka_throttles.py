@@ -12,7 +12,9 @@ import trio
 from attrs import define, field
 
 from controller.admin import move_throttles, recorded_throttles
+from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.kafka_admin import KafkaAdmin, open_kafka_admin
+from controller.admin.kafka_cluster import open_kafka_cluster
 from controller.admin.move_record import ListBefore, MoveRecord, RateBefore
 from controller.admin.recorded_throttles import Lifted
 from tests.kafka.scripted_nodes import HOST, Answer, ScriptedNodes, scripted_nodes
@@ -43,6 +45,8 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
+from transport.security.errors import AuthenticationFailed, TokenUnavailable
+from transport.wire.errors import NoToken, Untrusted, WireError
 
 TP = TopicPartition("orders", 0)
 KNOWN = {LEADER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_REPLICAS, LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE}
@@ -306,16 +310,17 @@ async def test_the_throttle_of_a_replica_that_stays_is_known() -> None:
 
 
 class Unresolved(TcpNetwork):
-    """The real network, on which the name of one node cannot be found."""
+    """The real network, on which the name of one node cannot be found, or another fault keeps connections from it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, fault: Exception | None = None) -> None:
         super().__init__()
         self._port = port
+        self._fault = fault or socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     async def connect(self, host: str, port: int, address: str | None = None) -> trio.abc.Stream:
         """Connect, as the real network does."""
         if port == self._port:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            raise self._fault
         return await super().connect(host, port, address)
 
 
@@ -328,3 +333,28 @@ async def test_a_broker_with_a_name_that_does_not_resolve_yet_holds_no_setting_o
         async with open_kafka_admin(Unresolved(first.port), [(HOST, second.port)]) as admin:
             [outcome] = await admin.incremental_alter_configs([Changes(ConfigResource(TOPIC, "orders"), gone)])
     assert (outcome.error, settings.of[TOPIC, "orders"]) == (ErrorCode.NONE, {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [(AuthenticationFailed("the certificate has expired"), Untrusted), (TokenUnavailable("it answers 503"), NoToken)],
+)
+async def test_a_fault_of_security_ends_a_change_that_any_broker_takes(fault: Exception, kind: type[WireError]) -> None:
+    settings = Settings()
+    gone = (Change(LEADER_THROTTLED_REPLICAS, ConfigOperation.DELETE),)
+    async with scripted_nodes(1, 2, answers=settings.answers()) as nodes:
+        first, second = nodes.nodes.values()
+        async with open_kafka_admin(Unresolved(first.port, fault), [(HOST, second.port)]) as admin:
+            with pytest.raises(kind, match=str(fault)):
+                await admin.incremental_alter_configs([Changes(ConfigResource(TOPIC, "orders"), gone)])
+        assert second.questions(kafka.IncrementalAlterConfigsRequest) == []
+
+
+async def test_a_question_without_a_token_is_not_put_to_the_next_broker() -> None:
+    async with scripted_nodes(1, 2) as nodes:
+        first, second = nodes.nodes.values()
+        network = Unresolved(first.port, TokenUnavailable("it answers 503"))
+        async with open_kafka_cluster(network, nodes.bootstrap, 0.1) as cluster:
+            with pytest.raises(ClusterUnreachable, match=r"^no broker of Kafka's answers: it answers 503$"):
+                await cluster.describe(())
+    assert second.connections == 0

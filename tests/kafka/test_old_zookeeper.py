@@ -15,6 +15,7 @@ from transport.zookeeper_server import HOST, find_java, free_port, stop_server, 
 OLD = "2.8.2"
 
 
+@pytest.mark.real_kafka
 async def test_a_zookeeper_of_3_5_is_refused(tmp_path: Path) -> None:
     found = jars.fetched(OLD)
     if found is None:

@@ -175,6 +175,7 @@ async def node_of_kraft(directory: Path) -> AsyncIterator[list[tuple[str, int]]]
         yield [(HOST, node.port) for node in cluster.nodes.values()]
 
 
+@pytest.mark.real_kafka
 @pytest.mark.parametrize("release", [jars.RELEASE, KRAFT])
 async def test_a_real_cluster_of_kafka_is_administered(release: str, zookeeper: str, tmp_path: Path) -> None:
     require_jars(release)

@@ -18,8 +18,7 @@ from transport.kafka.codec import decode, encode
 from transport.kafka.header import correlation_id_of, pack_response, read_api, unpack_request
 from transport.kafka.messages import ControlledShutdownResponse, SaslAuthenticateRequest, SaslAuthenticateResponse
 from transport.security.errors import AuthenticationFailed, TokenUnavailable
-from transport.security.oauthbearer import OAUTHBEARER
-from transport.security.sasl import SaslLogin
+from transport.security.sasl import OAUTHBEARER, SaslLogin
 from transport.security.tokens import Token, Tokens
 from transport.wire.errors import NoToken, Untrusted
 from transport.wire.frame_stream import FrameStream

@@ -47,6 +47,7 @@ WRONG: Final[dict[str, tuple[Sequence[str], str]]] = {
 }
 
 
+@pytest.mark.real_kafka
 async def test_a_wrong_listener_changes_no_partition_and_stops_no_producer(zookeeper: str, tmp_path: Path) -> None:
     require_jars(jars.RELEASE)
     address = f"{zookeeper}/listeners-{tmp_path.name}"

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -42,6 +43,9 @@ class TokenEndpoint:
     answer: tuple[int, bytes] | None = None
     """The status and the body of all answers, instead of tokens."""
 
+    retry_after: str | None = None
+    """The header Retry-After of these answers."""
+
     asked: list[Asked] = field(factory=list)
     given: list[str] = field(factory=list)
     """The tokens."""
@@ -74,6 +78,8 @@ class _Handler(BaseHTTPRequestHandler):
         status, body = self._endpoint.take(Asked(self.headers["Authorization"], parse_qs(text), self.path))
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        if status != HTTPStatus.OK and self._endpoint.retry_after is not None:
+            self.send_header("Retry-After", self._endpoint.retry_after)
         self.end_headers()
         # Without a length, the body ends with the connection.
         self.wfile.write(body)

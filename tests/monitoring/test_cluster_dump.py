@@ -89,9 +89,9 @@ def test_a_disk_is_known_if_its_directories_share_nothing(
     volumes: Mapping[str, Volume], disk: int | None, why: str
 ) -> None:
     dirs = (*FULL.log_dirs, LogDir("/b", ErrorCode.NONE, ()), LogDir("/c", ErrorCode.KAFKA_STORAGE_ERROR, ()))
-    found = dump_of(METADATA, {1: BrokerLogDirs(dirs, volumes=volumes)})
+    found = dump_of(METADATA, {1: BrokerLogDirs(dirs, volumes=volumes)}, disks_remedy="say so")
     assert found.others["brokers"][0]["disk"] == disk
     cure = "give it with --brokers-table to plan with it"
     if why == SAME:
-        cure = f"say in the profile of the cluster whether they are, shared-disks = true or false, or {cure}"
+        cure = f"say so, or {cure}"
     assert found.gaps == ([f"the disk of broker 1 is not known: {why}: {cure}"] if why else [])

@@ -71,6 +71,18 @@ async def test_programs_get_a_document_for_each_change(
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == documents
 
 
+async def test_wide_output_is_the_whole_table_for_each_change(
+    capsys: pytest.CaptureFixture[str], autojump_clock: object
+) -> None:
+    assert autojump_clock
+    await watching.watch(looking_at(RUNNING, RUNNING, OVER), Format.WIDE)
+    first, second, _ = capsys.readouterr().out.split("\n\n")
+    assert first.splitlines()[0].split() == ["rollout", "monday"]
+    assert second.splitlines()[2].split() == ["state", "done"]
+    await watching.watch(looking_at(OVER), Format.WIDE, headers=False)
+    assert capsys.readouterr().out.splitlines()[0].split() == ["state", "done"]
+
+
 async def test_the_time_of_the_numbers_alone_is_no_change(
     capsys: pytest.CaptureFixture[str], autojump_clock: object
 ) -> None:
@@ -93,6 +105,19 @@ async def test_a_terminal_shows_it_in_one_place(monkeypatch: pytest.MonkeyPatch,
     assert "paused by brake" not in last
     assert "9 done, 1 skipped" in last
     assert "orders-1   skipped  has replicas [5], not [1]" in last
+
+
+async def test_a_terminal_has_heads_and_folds_lines_as_asked(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    assert autojump_clock
+    for output, headers in ((Format.TABLE, False), (Format.WIDE, True)):
+        screen = io.StringIO()
+        console = Console(file=screen, force_terminal=True, width=40, color_system=None)
+        monkeypatch.setattr(watching, "Console", lambda console=console: console)
+        await watching.watch(looking_at(OVER), output, headers=headers)
+        assert ("rollout" in screen.getvalue()) is headers
+        assert ("─" * 41 in screen.getvalue().replace("\n", "")) is (output is Format.WIDE)
 
 
 @pytest.mark.parametrize(("report", "because"), [(HELD, "broker 3 died"), (PAUSED, None), (RUNNING, None)])

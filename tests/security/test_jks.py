@@ -6,6 +6,7 @@ import shutil
 import ssl
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -154,7 +155,7 @@ def test_damage_that_no_password_would_reveal_ends_in_one_line_as_well(
     file = tmp_path / "damaged.jks"
     store = evolve(whole, location=str(file), password=None)
     faults = []
-    for content in damaged(Path(whole.location).read_bytes()):
+    for content in islice(damaged(Path(whole.location).read_bytes()), None, None, 3):
         file.write_bytes(content)
         try:
             use(stores, store, PASSWORD)

@@ -6,13 +6,14 @@ import base64
 import json
 from collections.abc import Iterator
 from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 import trio
-from attrs import evolve
+from attrs import define, evolve, field
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
@@ -20,12 +21,12 @@ from tests.kit.certificates import authority
 from tests.kit.token_endpoint import CLIENT, PATH, SECRET, TokenEndpoint, token_endpoint
 from transport.host import Host
 from transport.security import oauthbearer
-from transport.security.errors import AuthenticationFailed, TokenUnavailable
+from transport.security.errors import AuthenticationFailed, EndpointBusy, TokenUnavailable
 from transport.security.key_stores import Store
 from transport.security.sasl import SaslLogin
 from transport.security.tls import Tls
 from transport.security.token_endpoint import ClientCredentials
-from transport.security.tokens import Refresh, Tokens, UnsignedTokens
+from transport.security.tokens import PATIENCE_SECONDS, Refresh, Token, Tokens, UnsignedTokens
 from transport.zookeeper_server import HOST, free_port
 
 INVALID: Final = b'{"status":"invalid_token","scope":"kafka"}'
@@ -118,6 +119,7 @@ async def test_the_life_of_a_token_that_is_not_readable(endpoint: TokenEndpoint)
         (403, b"<html>", f"{GIVES_NONE} (403): check the id and the secret of the client"),
         (400, b'{"error":"invalid_scope"}', f"{GIVES_NONE} (400 invalid_scope): check sasl.oauthbearer.scope, or "),
         (404, b"", f"{GIVES_NONE} (404): {CHECK_URL}"),
+        (501, b"", f"{GIVES_NONE} (501): {CHECK_URL}"),
         (302, b"", f"{GIVES_NONE} (302): {CHECK_URL}"),
         (200, b"<html>", f"does not answer as a token endpoint does: {CHECK_URL}"),
         (200, b"[1]", f"does not answer as a token endpoint does: {CHECK_URL}"),
@@ -270,16 +272,84 @@ async def test_an_endpoint_that_fails_later_costs_nothing_while_the_token_is_val
     assert [line["event"] for line in logs] == ["token not renewed, the old one is still valid"]
     assert endpoint.given[0] not in f"{logs}"
     mock_clock.jump(2)
-    with pytest.raises(TokenUnavailable, match="it answers 503"):
+    with trio.fail_after(0.1), pytest.raises(TokenUnavailable, match="it answers 503"):
         await tokens.token()
     endpoint.answer = None
+    mock_clock.jump(1)
     assert await tokens.token() == endpoint.given[1]
 
 
-async def test_an_endpoint_that_has_never_answered_is_a_wrong_setting(endpoint: TokenEndpoint) -> None:
-    endpoint.answer = 503, b""
-    with pytest.raises(AuthenticationFailed, match="it answers 503"):
-        await Tokens(client(endpoint)).token()
+async def test_an_endpoint_that_has_never_answered_is_a_wrong_setting() -> None:
+    with pytest.raises(AuthenticationFailed, match="nothing listens there"):
+        await Tokens(ClientCredentials(f"http://{HOST}:{free_port()}", CLIENT, SECRET)).token()
+
+
+# --- an endpoint that is busy -----------------------------------------------------------------------------------
+
+
+@define
+class BusySource:
+    """Is busy for some seconds, and then gives a token."""
+
+    seconds: float
+    retry_after: float = 0
+    start: float = field(factory=trio.current_time)
+    asked_at: list[float] = field(factory=list)
+    """The seconds since the start at each attempt."""
+
+    user: str = CLIENT
+
+    async def fetch(self) -> Token:
+        await trio.lowlevel.checkpoint()
+        since = trio.current_time() - self.start
+        self.asked_at.append(round(since, 1))
+        if since < self.seconds:
+            raise EndpointBusy("it answers 503", self.retry_after)
+        return Token("token", 20)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize(
+    ("header", "seconds"), [(None, 0), ("3", 3), ("9" * 400, inf), ("-1", 0), ("Fri, 31 Dec 2100 23:59:59 GMT", 0)]
+)
+async def test_a_busy_endpoint_may_ask_for_a_pause(
+    endpoint: TokenEndpoint, status: int, header: str | None, seconds: float
+) -> None:
+    endpoint.answer, endpoint.retry_after = (status, b""), header
+    with pytest.raises(EndpointBusy) as caught:
+        await client(endpoint).fetch()
+    assert caught.value.retry_after == seconds
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize(
+    ("retry_after", "asked_at"),
+    [(0, [0, 0.1, 0.3, 0.7, 1.5]), (0.5, [0, 0.5, 1]), (10_000, [0, 10])],
+)
+async def test_a_busy_endpoint_is_asked_again_for_the_first_token(retry_after: float, asked_at: list[float]) -> None:
+    source = BusySource(0.9, retry_after)
+    tokens, used = Tokens(source), []
+
+    async def use() -> None:
+        used.append(await tokens.token())
+
+    with trio.fail_after(11):
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(use)
+    assert used == ["token"] * 5
+    assert source.asked_at == asked_at
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize(("seconds", "attempts"), [(5, 6), (10, 7), (inf, 9)])
+async def test_a_login_ends_with_the_reason_before_its_time_is_over(seconds: float, attempts: int) -> None:
+    source, start = BusySource(inf), trio.current_time()
+    with trio.CancelScope(relative_deadline=seconds) as scope, pytest.raises(TokenUnavailable, match="it answers 503"):
+        await Tokens(source).token()
+    assert not scope.cancelled_caught
+    assert trio.current_time() - start < min(seconds, PATIENCE_SECONDS)
+    assert len(source.asked_at) == attempts
 
 
 def test_each_run_of_trio_fetches_its_own_token(endpoint: TokenEndpoint) -> None:

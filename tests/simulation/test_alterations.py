@@ -35,8 +35,8 @@ class Altered(History):
         self.commit("admin", *(Create(path) for path in parents))
         self.commit("admin", Create(PATH, formats.encode_config({UNCLEAN: "true"})))
 
-    def request(self, item: AlterConfigsResource) -> None:
-        self.safety.asked(IncrementalAlterConfigsRequest((item,)))
+    def request(self, item: AlterConfigsResource, *, validate_only: bool = False) -> None:
+        self.safety.asked(IncrementalAlterConfigsRequest((item,), validate_only))
 
     def alter(self, *, notify: str = "topics/orders", host: str = FIRST, **settings: str) -> None:
         """Write settings, given with _ for a dot, and the notification of an entity."""
@@ -53,6 +53,23 @@ async def test_what_was_asked_for_is_not_reported() -> None:
     history.request(AlterConfigsResource(TOPIC, (AlterableConfig(UNCLEAN, ConfigOperation.DELETE, ""),)))
     history.alter(min_insync_replicas="2")
     history.alter(host="admin", min_insync_replicas="1", notify="")
+    assert history.found is None
+
+
+@pytest.mark.parametrize(("value", "why"), [("2", "although the request was to check it only"), ("3", "which nobody")])
+async def test_a_request_that_only_checks_explains_no_alteration(value: str, why: str) -> None:
+    history = Altered()
+    history.request(RAISED, validate_only=True)
+    history.alter(unclean_leader_election_enable="true", min_insync_replicas=value)
+    assert why in (history.found or "")
+
+
+async def test_a_check_does_not_contradict_the_same_request_in_earnest() -> None:
+    history = Altered()
+    history.request(RAISED)
+    history.request(RAISED, validate_only=True)
+    history.alter(unclean_leader_election_enable="true", min_insync_replicas="2")
+    history.safety.settings_answered(0, RAISED)
     assert history.found is None
 
 

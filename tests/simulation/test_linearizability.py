@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from itertools import product
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, strategies as st
@@ -225,10 +226,21 @@ def test_settings_that_are_refused_or_granted_for_no_reason(
 ) -> None:
     resource = ConfigResource(ConfigResourceType.TOPIC if name else ConfigResourceType.BROKER, name)
     wrong = {True: ErrorCode.INVALID_CONFIG, False: ErrorCode.NONE, None: None}[is_valid]
-    for error in (ErrorCode.NONE, ErrorCode.INVALID_CONFIG, ErrorCode.OPERATION_NOT_ATTEMPTED):
-        [altered] = operations.alterations_answered({name: values}, [ResourceError(resource, error)]).settings.values()
+    errors = ErrorCode.NONE, ErrorCode.INVALID_CONFIG, ErrorCode.OPERATION_NOT_ATTEMPTED
+    for error, only in product(errors, (False, True)):
+        answered = [ResourceError(resource, error)]
+        asked = operations.alterations_answered({name: values}, answered, validate_only=only)
+        [altered] = asked.settings.values()
         found = judged(settings.NONE_SET, [(altered, 1, 2)], settings.drifts)
         assert found == (str(altered) if error is wrong else None)
+
+
+@pytest.mark.parametrize("seen", [settings.Stored, settings.Describe])
+def test_a_check_of_settings_changes_nothing(seen: Callable[[settings.ModelSettings], Operation[Any]]) -> None:
+    check = settings.Alter((("a", "1"),), is_valid=True, validate_only=True)
+    before, after = seen(settings.NONE_SET), seen(settings.of({"a": "1"}))
+    assert judged(settings.NONE_SET, [(check, 1, 2), (before, 3, 3)], settings.drifts) is None
+    assert judged(settings.NONE_SET, [(check, 1, 4), (after, 2, 2)], settings.drifts) == str(after)
 
 
 def test_a_check_that_contradicts_the_topic_or_changes_it() -> None:

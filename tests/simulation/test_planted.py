@@ -30,7 +30,12 @@ def test_a_bug_fits_the_product_as_it_is(name: str) -> None:
         pass
 
 
-SLOW: Final = ("a_bounced_broker_has_not_failed", "a_silent_broker_holds_up_its_channel")
+SLOW: Final = (
+    "a_bounced_broker_has_not_failed",
+    "a_silent_broker_holds_up_its_channel",
+    "conflicts_are_not_decided_again",
+    "failed_replicas_never_lead_again",
+)
 """Bugs with which a run takes many times longer than others do: the soak replays them, and five of six others."""
 
 

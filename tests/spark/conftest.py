@@ -11,6 +11,9 @@ from spark_bridge.process.opener import java_problem
 from tests.kit.forked_bridge import plan_in_forks
 from tests.spark.session import SparkSession
 
+QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Spark interprets its plans: for rows as few as these, compiling them costs a quarter of its processor time."""
+
 
 @pytest.fixture(scope="session")
 def java() -> None:
@@ -25,7 +28,7 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     del java
     from spark_bridge.process.session import spark_session  # noqa: PLC0415 (there may be no PySpark)
 
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+    with spark_session(tmp_path_factory.mktemp("spark"), conf=QUICK) as session:
         yield session
 
 

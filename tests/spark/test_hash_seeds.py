@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from klamm.cli.planning.generating import generate_cluster
+
 
 def plan(directory: Path, hash_seed: int) -> dict[str, bytes]:
     """Plan in a process of its own; return the files of the plan by their names."""
@@ -27,8 +31,8 @@ def plan(directory: Path, hash_seed: int) -> dict[str, bytes]:
 
 def test_a_plan_is_the_same_in_another_process(tmp_path: Path) -> None:
     size = ("--brokers", "12", "--topics", "40", "--partitions", "600", "--racks", "3")
-    command = [sys.executable, "-m", "klamm", "plan", "generate-cluster", *size, "--out", str(tmp_path / "cluster")]
-    subprocess.run(command, capture_output=True, check=True)
+    made = CliRunner().invoke(generate_cluster, [*size, "--out", str(tmp_path / "cluster")])
+    assert made.exit_code == 0
     first = plan(tmp_path, 1)
     assert first == plan(tmp_path, 2)
     assert len(first) > 1

@@ -16,4 +16,12 @@ class AuthenticationFailed(SecurityError):
 
 
 class TokenUnavailable(SecurityError):
-    """The place from which tokens come does not answer for now; a login may succeed later."""
+    """The place from which tokens come gives none for now; a login may succeed later."""
+
+
+class EndpointBusy(TokenUnavailable):
+    """The place from which tokens come answers that it has none for now; it may ask for a pause, in seconds."""
+
+    def __init__(self, message: str, retry_after: float = 0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

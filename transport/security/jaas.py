@@ -11,8 +11,8 @@ from typing import Final
 from attrs import field, frozen
 
 from transport.security.errors import InvalidSecurity
-from transport.security.oauthbearer import OAUTHBEARER
 from transport.security.plain import PLAIN
+from transport.security.sasl import OAUTHBEARER
 from transport.security.scram import MECHANISMS as SCRAM
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -19,12 +19,13 @@ from attrs import field, frozen
 
 from transport.host import Host
 from transport.input_files import Limit, UnreadableFile, read_bytes
-from transport.security import jks
 from transport.security.errors import InvalidSecurity
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+    from transport.security.jks import KeyStore
 
 PEM: Final = "PEM"
 PKCS12: Final = "PKCS12"
@@ -73,6 +74,8 @@ class Store:
 
     def _type_of(self, content: bytes) -> str:
         """Return the type that the content has; Java, too, takes a store of type JKS or PKCS12 for the other one."""
+        from transport.security import jks  # noqa: PLC0415  few stores are in this format
+
         declared = (self.type or "").upper()
         if content.startswith(_JCEKS_MAGIC) or declared in _ONLY_IN_JAVA:
             only_in_java = "JCEKS" if content.startswith(_JCEKS_MAGIC) else declared
@@ -178,6 +181,8 @@ def _open_pkcs12(store: Store, content: bytes) -> PKCS12KeyAndCertificates:
 
 def _keys_of_jks(store: Store, content: bytes, key_password: str | None) -> _Keys:
     """Return the first key, whose password is the store's if it has none of its own."""
+    from transport.security import jks  # noqa: PLC0415  few stores are in this format
+
     try:
         from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  an extra
         from cryptography.hazmat.primitives.serialization import load_der_private_key  # noqa: PLC0415  an extra
@@ -203,7 +208,9 @@ def _trusted_of_jks(store: Store, content: bytes) -> list[bytes]:
     return [*found.trusted, *(entry.chain[0] for entry in found.keys if entry.chain)]
 
 
-def _open_jks(store: Store, content: bytes) -> jks.KeyStore:
+def _open_jks(store: Store, content: bytes) -> KeyStore:
+    from transport.security import jks  # noqa: PLC0415  few stores are in this format
+
     try:
         return jks.read_jks(content, store.password)
     except jks.DamagedStore:

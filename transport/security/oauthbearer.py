@@ -9,8 +9,6 @@ import orjson
 
 from transport.security.errors import AuthenticationFailed
 
-OAUTHBEARER: Final = "OAUTHBEARER"
-
 _SEPARATOR: Final = "\x01"
 _NOTED: Final = b"\x01"
 """The answer to a refusal, after which the server ends the exchange."""

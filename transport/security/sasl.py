@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from attrs import define, field, frozen
 
 from transport.host import Host
-from transport.security import oauthbearer, plain, scram
+from transport.security import plain, scram
 from transport.security.errors import AuthenticationFailed
-from transport.security.oauthbearer import OAUTHBEARER
 from transport.security.plain import PLAIN, Login
 from transport.security.scram import ScramCredential
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 MECHANISMS: Final = (PLAIN, *scram.MECHANISMS)
 """The mechanisms that a server may offer."""
 
+OAUTHBEARER: Final = "OAUTHBEARER"
 CLIENT_MECHANISMS: Final = (*MECHANISMS, OAUTHBEARER)
 """The mechanisms that a client may use."""
 
@@ -59,6 +59,8 @@ class SaslLogin:
         Raises AuthenticationFailed or TokenUnavailable if there is no token; the exchange, AuthenticationFailed.
         """
         if not isinstance(self.login, Login):
+            from transport.security import oauthbearer  # noqa: PLC0415  few clusters have it
+
             return oauthbearer.client(await self.login.token(), self.login.extensions)
         if self.mechanism == PLAIN:
             return plain.client(self.login)
@@ -71,7 +73,11 @@ class SaslLogin:
 
     def refusal(self, text: str) -> str:
         """Return what a server says of a login that it refuses, in words."""
-        return oauthbearer.refusal(text) if self.mechanism == OAUTHBEARER else text
+        if self.mechanism != OAUTHBEARER:
+            return text
+        from transport.security import oauthbearer  # noqa: PLC0415  few clusters have it
+
+        return oauthbearer.refusal(text)
 
 
 CredentialOf = Callable[[str, str], Awaitable[ScramCredential | None]]

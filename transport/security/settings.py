@@ -18,11 +18,18 @@ from transport.metadata import SecurityProtocol
 from transport.security.errors import InvalidSecurity
 from transport.security.jaas import LoginModule, parse_jaas
 from transport.security.key_stores import Store
-from transport.security.oauthbearer import OAUTHBEARER
 from transport.security.plain import PLAIN, Login
 from transport.security.principal import BY_DEFAULT, MappingRule, Principal, parse_mapping_rules, parse_principal
 from transport.security.properties import read_properties
-from transport.security.sasl import CLIENT_MECHANISMS, MECHANISMS, CredentialOf, SaslLogin, SaslServer, nobody
+from transport.security.sasl import (
+    CLIENT_MECHANISMS,
+    MECHANISMS,
+    OAUTHBEARER,
+    CredentialOf,
+    SaslLogin,
+    SaslServer,
+    nobody,
+)
 from transport.security.tls import VERSIONS, ClientAuth, Tls
 from transport.settings import did_you_mean
 

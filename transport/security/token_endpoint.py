@@ -20,7 +20,7 @@ from attrs import field, frozen
 from transport.host import Host
 from transport.network import Network, TcpNetwork
 from transport.pages import shown
-from transport.security.errors import AuthenticationFailed, SecurityError, TokenUnavailable
+from transport.security.errors import AuthenticationFailed, EndpointBusy, SecurityError, TokenUnavailable
 from transport.security.network import TlsNetwork
 from transport.security.tls import Tls
 from transport.security.tokens import Token, seconds_of_claim
@@ -39,6 +39,19 @@ _PIECE_BYTES: Final = 16 * 1024
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+_NEVER: Final = frozenset({HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED})
+"""The faults of a server that do not pass. As in Kafka, all others are worth another attempt."""
+
+_SECONDS: Final = re.compile(r"[0-9]+")
+
+
+@frozen
+class _Answer:
+    """What a token endpoint answers; `retry_after` is the pause that it asks for, in seconds."""
+
+    status: int
+    body: bytes
+    retry_after: float
 
 
 @frozen
@@ -62,14 +75,17 @@ class ClientCredentials:
         return self.client
 
     async def fetch(self) -> Token:
-        """Ask for a token. Raises TokenUnavailable if there is no answer, AuthenticationFailed for one without it."""
-        status, body = await self._post(urlsplit(self.url))
-        document = _document(body)
+        """Ask for a token. Raises TokenUnavailable if there is no answer, AuthenticationFailed for one without it.
+
+        Raises EndpointBusy for an answer that asks for another attempt.
+        """
+        answer = await self._post(urlsplit(self.url))
+        status, document = answer.status, _document(answer.body)
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return self._token_in(document)
         words = self._words(status, document)
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _LATER:
-            raise TokenUnavailable(f"cannot get a token from {shown(self.url)}: it answers {words}")
+        if status in _LATER or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in _NEVER):
+            raise EndpointBusy(f"cannot get a token from {shown(self.url)}: it answers {words}", answer.retry_after)
         raise AuthenticationFailed(
             f"{shown(self.url)} gives the client {self.client} no token ({words}): {_cure(status, document)}"
         )
@@ -97,8 +113,8 @@ class ClientCredentials:
 
     # --- HTTP ---------------------------------------------------------------------------------------------------
 
-    async def _post(self, url: SplitResult) -> tuple[int, bytes]:
-        """Return the status and the body of the answer. Raises TokenUnavailable."""
+    async def _post(self, url: SplitResult) -> _Answer:
+        """Return the answer. Raises TokenUnavailable."""
         try:
             with trio.fail_after(ANSWER_SECONDS):
                 return await self._talk(url)
@@ -116,7 +132,7 @@ class ClientCredentials:
             fault = "it does not answer as a server of HTTP does"
         raise TokenUnavailable(f"cannot get a token from {shown(self.url)}: {fault}: {_CHECK_URL}")
 
-    async def _talk(self, url: SplitResult) -> tuple[int, bytes]:
+    async def _talk(self, url: SplitResult) -> _Answer:
         assert url.hostname is not None
         network = self.network
         if url.scheme == "https":
@@ -144,20 +160,26 @@ class ClientCredentials:
         return b"".join(connection.send(event) or b"" for event in (head, h11.Data(data=body), h11.EndOfMessage()))
 
 
-async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> tuple[int, bytes]:
-    status, body = 0, bytearray()
+async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> _Answer:
+    status, retry_after, body = 0, 0.0, bytearray()
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(bytes(await stream.receive_some(_PIECE_BYTES)))
         elif isinstance(event, h11.Response):
-            status = event.status_code
+            status, retry_after = event.status_code, _retry_after(event)
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > MAX_ANSWER_BYTES:
                 raise h11.RemoteProtocolError(f"more than {MAX_ANSWER_BYTES} bytes")
         elif isinstance(event, h11.EndOfMessage):
-            return status, bytes(body)
+            return _Answer(status, bytes(body), retry_after)
+
+
+def _retry_after(response: h11.Response) -> float:
+    """Return the seconds of the header Retry-After; 0 without one. A date is as good as none."""
+    text = next((value for name, value in response.headers if name == b"retry-after"), b"").decode("latin-1").strip()
+    return float(text) if _SECONDS.fullmatch(text) else 0.0
 
 
 def _document(body: bytes) -> dict[str, object]:

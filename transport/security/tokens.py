@@ -2,6 +2,8 @@
 
 A login takes the token that there is, and fetches another one when most of its life has passed. There is no task in the
 background: a connection logs in again before the token of its session expires, and that is when a new one is needed.
+
+An endpoint that is busy is asked again, after pauses that grow, while the login has time; all logins share the pauses.
 """
 
 from __future__ import annotations
@@ -19,12 +21,19 @@ from attrs import define, field, frozen
 
 from transport.host import Host
 from transport.log import get_logger
-from transport.security.errors import AuthenticationFailed, TokenUnavailable
+from transport.security.errors import AuthenticationFailed, EndpointBusy, TokenUnavailable
 
 _log = get_logger(__name__)
 
 UNSIGNED_SECONDS: Final = 3600.0
 """The life of a token without a signature, unless it is set."""
+
+RETRY_SECONDS: Final = 0.1
+MAX_RETRY_SECONDS: Final = 10.0
+"""The first and the longest pause before a busy endpoint is asked again, as in Kafka (`sasl.login.retry.backoff.*`)."""
+
+PATIENCE_SECONDS: Final = 30.0
+"""The time for these attempts, if the login has no earlier deadline."""
 
 _NO_SIGNATURE: Final = b'{"alg":"none"}'
 
@@ -67,17 +76,31 @@ class TokenSource(Protocol):
         """The name of the client, for errors."""
 
     async def fetch(self) -> Token:
-        """Return a new token. Raises TokenUnavailable if there is none now, AuthenticationFailed if none is given."""
+        """Return a new token. Raises TokenUnavailable if there is none now, AuthenticationFailed if none is given.
+
+        Raises EndpointBusy if another attempt is worth it.
+        """
 
 
 @define
 class _Current:
-    """The token that there is, and two times of trio's clock."""
+    """The token that there is, two times of trio's clock, and the state of a busy endpoint."""
 
     lock: trio.Lock = field(factory=trio.Lock)
     token: Token | None = None
     renewed_at: float = -inf
     expires_at: float = -inf
+    fault: EndpointBusy | None = None
+    """The last answer of the endpoint, if that is busy."""
+
+    pause: float = RETRY_SECONDS
+    asked_again_at: float = -inf
+
+    def busy(self, fault: EndpointBusy) -> None:
+        """Note an answer of a busy endpoint, and when the next attempt is due."""
+        pause = min(max(self.pause, fault.retry_after), MAX_RETRY_SECONDS)
+        self.fault, self.asked_again_at = fault, trio.current_time() + pause
+        self.pause = min(2 * self.pause, MAX_RETRY_SECONDS)
 
 
 def _current() -> trio.lowlevel.RunVar[_Current]:
@@ -105,12 +128,20 @@ class Tokens:
     async def token(self) -> str:
         """Return a valid token. Raises TokenUnavailable if there is none for now, AuthenticationFailed if for good."""
         current = self._of_this_run()
-        async with current.lock:
-            now = trio.current_time()
-            if current.token is None or now >= current.renewed_at:
-                await self._renew(current, now)
-            assert current.token is not None
-            return current.token.text
+        deadline = min(trio.current_time() + PATIENCE_SECONDS, trio.current_effective_deadline())
+        while True:
+            try:
+                async with current.lock:
+                    now = trio.current_time()
+                    if current.token is None or now >= current.renewed_at:
+                        await self._renew(current, now)
+                    assert current.token is not None
+                    return current.token.text
+            except EndpointBusy:
+                if current.asked_again_at >= deadline:
+                    raise
+            # Without the lock, so that each login keeps its own deadline.
+            await trio.sleep_until(current.asked_again_at)
 
     def _of_this_run(self) -> _Current:
         try:
@@ -122,20 +153,30 @@ class Tokens:
 
     async def _renew(self, current: _Current, now: float) -> None:
         try:
-            token = await self.source.fetch()
+            token = await self._fetch(current, now)
         except TokenUnavailable as error:
-            if current.token is None:
+            if current.token is not None and now < current.expires_at:
+                _log.warning("token not renewed, the old one is still valid", reason=str(error))
+                return
+            if current.token is None and current.fault is None:
                 # The place has never answered, so that a wrong setting is more likely than a fault that will pass.
                 raise AuthenticationFailed(str(error)) from error
-            if now >= current.expires_at:
-                raise
-            _log.warning("token not renewed, the old one is still valid", reason=str(error))
-            return
-        current.token = token
+            raise
+        current.token, current.fault, current.pause = token, None, RETRY_SECONDS
         current.renewed_at = now + (
             0 if token.seconds is None else self.refresh.after(token.seconds, self.rng.random())
         )
         current.expires_at = now + (token.seconds or 0)
+
+    async def _fetch(self, current: _Current, now: float) -> Token:
+        """Fetch a token, unless the endpoint was busy a moment ago. Raises as `TokenSource.fetch`."""
+        if current.fault is not None and now < current.asked_again_at:
+            raise EndpointBusy(str(current.fault))
+        try:
+            return await self.source.fetch()
+        except EndpointBusy as fault:
+            current.busy(fault)
+            raise
 
 
 @frozen

@@ -69,9 +69,9 @@ def generate_cluster(shape: str, out: str | None, output: Format, **numbers: int
         from spark_bridge.generator.files import write_cluster
     except ModuleNotFoundError as error:
         raise click.ClickException(f"generating needs {error.name}: pip install 'klamm[plan]'") from None
+    chosen = _chosen(shape, numbers)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        chosen = _chosen(shape, numbers)
         with Progress(console=console, transient=True, disable=not is_animated(console)) as progress:
             task = progress.add_task("partitions", total=chosen.partitions)
             write_cluster(chosen, Path(out), lambda written: progress.advance(task, written))
@@ -90,9 +90,8 @@ def generate_cluster(shape: str, out: str | None, output: Format, **numbers: int
 
 
 def _chosen(name: str, numbers: dict[str, Any]) -> ClusterShape:
-    """Return the shape with the given numbers.
-
-    Raises:
-        PlanError: The numbers do not describe a cluster.
-    """
-    return evolve(shape_named(name), **{key: number for key, number in numbers.items() if number is not None})
+    """Return the shape with the given numbers. Raises click.UsageError if they do not describe a cluster."""
+    try:
+        return evolve(shape_named(name), **{key: number for key, number in numbers.items() if number is not None})
+    except PlanError as error:
+        raise click.UsageError(str(error)) from None

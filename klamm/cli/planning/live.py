@@ -40,7 +40,7 @@ def live_inputs(options: Options, place: Path) -> Iterator[Options]:
     if live is None:
         yield options
         return
-    found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks))
+    found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks, disks_remedy=live.disks_remedy))
     tell_gaps(found)
     snapshot, loads = place / _SNAPSHOT, place / _LOADS
     with snapshot.open("wb") as file:

@@ -40,9 +40,11 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     """Make a plan, put its files in place, and report the changes.
 
     Raises:
+        click.UsageError: Options are wrong whatever the cluster and the files are like; nothing was begun.
         click.ClickException: No plan was made; nothing was written.
     """
     require_one_cluster(options)
+    _check_values(kind, options)
     _check_places(options)
     with workplace(options["out"]) as place:
         folder = plan_folder(options["out"], place)
@@ -60,17 +62,30 @@ def plan_into(folder: Source, place: Path, kind: GoalKind, options: Options) -> 
         click.ClickException: There is no plan.
     """
     with live_inputs(options, place) as inputs, without_pipes(inputs, place) as files:
-        return _computed(request_of(kind, files, folder))
+        try:
+            request = request_of(kind, files, folder)
+        except PlanError as error:
+            raise click.ClickException(str(error)) from None
+        return _computed(request)
+
+
+def _check_values(kind: GoalKind, options: Options) -> None:
+    """Raise click.UsageError for values that no plan takes."""
+    snapshot = options["snapshot"] or "a cluster that is not read yet"
+    try:
+        request_of(kind, options | Options(snapshot=snapshot), source_of(options["out"] or ".")).to_json()
+    except PlanError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _check_places(options: Options) -> None:
     out, report, master = options["out"], options["report"], options["master"]
     form = options["output"]
     if form.is_document and out is None:
-        raise click.ClickException(f"-o {form} prints to stdout, where the plan goes without --out: give --out")
+        raise click.UsageError(f"-o {form} prints to stdout, where the plan goes without --out: give --out")
     is_on_cluster = options["remote"] or (master or "local").partition("[")[0] != "local"
     if is_on_cluster and (out is None or is_stream(Path(out))):
-        raise click.ClickException("on a cluster, workers write the plan: give --out, a place that all of them share")
+        raise click.UsageError("on a cluster, workers write the plan: give --out, a place that all of them share")
     if out is not None:
         check_output(out)
     if report is not None:

@@ -1,4 +1,4 @@
-"""The options that the commands of `klamm plan` share, and the request that they make."""
+"""The options that the commands of `klamm plan` share, the request that they make, and the document of its report."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from functools import wraps
 from typing import Any, Final, TypedDict
 
 import click
+from msgspec import Struct
 
 from klamm.cli.completions import broker_lists, topic_lists
 from klamm.cli.connect import Cluster, live_options
 from klamm.cli.decorators import with_options
 from klamm.cli.formats import Format, out_option
 from klamm.cli.names import broker_ids
-from klamm.cli.planning.document import PlanReport
 from klamm.cli.running import patience_option
-from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
+from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow
 from spark_bridge.process.request import EngineName, PlanRequest
 
 
@@ -52,38 +52,35 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
     """Combine the options into a request.
 
     Raises:
-        click.ClickException: They exclude each other or are out of range.
+        PlanError: They exclude each other or are out of range, whatever the cluster is like.
     """
     leaders, table, snapshot = options.get("leaders"), options["brokers_table"], options["snapshot"]
     assert snapshot is not None, "a plan is made for a cluster"
-    try:
-        return PlanRequest(
-            sources=Sources(
-                snapshot=source_of(snapshot),
-                loads=tuple(map(source_of, options["loads"])),
-                brokers=None if table is None else source_of(table),
-                on_bad_rows=OnBadRows.SET_ASIDE if options["set_aside_bad_rows"] else OnBadRows.REFUSE,
-            ),
-            goal=Goal(
-                kind=kind,
-                brokers=options.get("brokers", frozenset()),
-                replication_factor=options.get("replication_factor"),
-                topics=options.get("topics", ()),
-                tolerance=options["tolerance"],
-                racks=not options.get("ignore_racks", False),
-                leaders=None if leaders is None else LeaderScope(leaders),
-                force=options.get("force", False),
-                exclude=options["exclude"],
-            ),
-            output=str(output),
-            engine=EngineName(options["engine"]),
-            master=options["master"],
-            remote=options["remote"],
-            timeout=options["timeout"],
-            conf=options["conf"],
-        )
-    except PlanError as error:
-        raise click.ClickException(str(error)) from None
+    return PlanRequest(
+        sources=Sources(
+            snapshot=source_of(snapshot),
+            loads=tuple(map(source_of, options["loads"])),
+            brokers=None if table is None else source_of(table),
+            on_bad_rows=OnBadRows.SET_ASIDE if options["set_aside_bad_rows"] else OnBadRows.REFUSE,
+        ),
+        goal=Goal(
+            kind=kind,
+            brokers=options.get("brokers", frozenset()),
+            replication_factor=options.get("replication_factor"),
+            topics=options.get("topics", ()),
+            tolerance=options["tolerance"],
+            racks=not options.get("ignore_racks", False),
+            leaders=None if leaders is None else LeaderScope(leaders),
+            force=options.get("force", False),
+            exclude=options["exclude"],
+        ),
+        output=str(output),
+        engine=EngineName(options["engine"]),
+        master=options["master"],
+        remote=options["remote"],
+        timeout=options["timeout"],
+        conf=options["conf"],
+    )
 
 
 def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> frozenset[int]:
@@ -91,7 +88,7 @@ def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> 
         return frozenset()
     ids = broker_ids(text)
     if ids is None:
-        raise click.ClickException(f"{option.opts[0]} takes broker ids such as 3,7, not {text!r}")
+        raise click.UsageError(f"{option.opts[0]} takes broker ids such as 3,7, not {text!r}")
     return frozenset(ids)
 
 
@@ -99,14 +96,14 @@ def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, .
     for text in texts:
         # An empty list of names would mean all topics.
         if not text.strip(", "):
-            raise click.ClickException(f"{option.opts[0]} takes names such as orders,click*, not {text!r}")
+            raise click.UsageError(f"{option.opts[0]} takes names such as orders,click*, not {text!r}")
     return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
 def _settings(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         if "=" not in text:
-            raise click.ClickException(f"{option.opts[0]} takes NAME=VALUE such as spark.cores.max=8, not {text!r}")
+            raise click.UsageError(f"{option.opts[0]} takes NAME=VALUE such as spark.cores.max=8, not {text!r}")
     pairs = (text.partition("=") for text in texts)
     return {name.strip(): value for name, _, value in pairs}
 
@@ -189,6 +186,60 @@ _PLACES: Final = (
     ),
     patience_option(None, "Give up after this time."),
 )
+
+
+# --- results ----------------------------------------------------------------------------------------------------
+
+
+class PlannedRack(Struct):
+    """A rack before and after the plan, and the number of its brokers; null stands for all brokers without one."""
+
+    rack: str | None
+    brokers: int
+    before: Load
+    after: Load
+
+
+class HotBroker(Struct):
+    """A broker that stays above its share of a measure, and the reason."""
+
+    broker: int
+    measure: str
+    load: int
+    share: float
+    excess: float
+    why: str
+
+
+class PlanReport(Struct):
+    """The summary of a plan. Sizes are in bytes, rates in bytes per second, shares and excesses as they are compared.
+
+    `ratio` compares what moves with the least that any plan can move; null where nothing has to move.
+    """
+
+    goal: str
+    options: dict[str, str]
+    engine: str
+    partitions: int
+    changed: int
+    reordered: int
+    moved_replicas: int
+    moved_bytes: int
+    lower_bound: int
+    brokers: list[PlannedBroker]
+    evenness: list[Evenness]
+    flows: list[Flow]
+    flows_left: int
+    reasons: dict[str, int]
+    set_aside: dict[str, int]
+    unknown_loads: int
+    worse: list[str]
+    needless: list[str]
+    notes: list[str]
+    rack_flows: list[RackFlow]
+    ratio: float | None
+    racks: list[PlannedRack]
+    hottest: list[HotBroker]
 
 
 def _named_place(command: Callable[..., None]) -> Callable[..., None]:

@@ -32,12 +32,13 @@ def check_output(output: str) -> None:
     """Check that the plan can be written to `output`.
 
     Raises:
-        click.ClickException: It cannot.
+        click.UsageError: It cannot, as Spark writes no such place.
+        click.ClickException: It cannot, as the folder and its files are now.
     """
     path = Path(output)
     if isinstance(source_of(output), Url):
         if _is_one_file(path):
-            raise click.ClickException(f"{output} is a single file, but Spark writes a plan as several: name a folder")
+            raise click.UsageError(f"{output} is a single file, but Spark writes a plan as several: name a folder")
     elif _is_one_file(path):
         check_file(path)
     elif path.is_dir():

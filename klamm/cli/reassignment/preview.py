@@ -14,7 +14,7 @@ from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.model.faults import move_fault
 from klamm.cli.formats import DRY_RUN, Table, View, known
-from klamm.cli.output import show
+from klamm.cli.output import known_leader, show
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.units import size
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState
@@ -220,7 +220,6 @@ def show_leader(leader: int) -> str:
 
 
 def _row(change: ChangePreview, log_dirs: Directories) -> ChangeRow:
-    leader = change.state.leader if change.state.leader >= 0 else None
     named = {str(r): log_dirs[change.tp, r] for r in change.target if (change.tp, r) in log_dirs}
     return ChangeRow(
         *change.tp,
@@ -229,7 +228,7 @@ def _row(change: ChangePreview, log_dirs: Directories) -> ChangeRow:
         change.target,
         change.adding,
         change.removing,
-        leader,
+        known_leader(change.state.leader),
         change.new_leader,
         known(change.bytes),
         named,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from math import inf
 from types import MappingProxyType
@@ -16,14 +16,15 @@ from controller.admin import move_throttles, recorded_throttles
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
 from controller.admin.move_record import MoveRecord
+from controller.admin.move_throttles import Alter, alter
 from controller.admin.moves import CANNOT_SEE
-from controller.admin.recorded_throttles import Throttling
+from controller.admin.recorded_throttles import Lifted, Throttling
 from klamm.cli.names import RATE
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.reassignment.record_file import Keeping, RecordFile
 from klamm.cli.streams import line_of
 from transport.errors import ApiError, ErrorCode, in_words
-from transport.messages import PartitionState
+from transport.messages import AlterConfigsResource, ConfigResourceType, PartitionState
 from transport.metadata import TopicPartition
 
 throttle_option = click.option(
@@ -36,6 +37,8 @@ LOOK_SECONDS: Final = 1.0
 """The pause between two looks at whether a broker is back."""
 
 _LIFTED: Final = "the throttle of moves that are over was lifted"
+_WOULD_LIFT: Final = "would lift the throttle of moves that are over: of {}"
+_MOST_NAMED: Final = 10
 _VERIFY: Final = "`klamm reassignment verify --reassignment-json-file {1}` removes it"
 _LATE: Final = "broker {} does not answer, and is not throttled: it will be if it is back while this command waits"
 _ABSENT: Final = f"broker {{0}} does not answer, and keeps the throttle: {_VERIFY} once it is back"
@@ -110,6 +113,7 @@ async def end(
     partitions: Collection[TopicPartition],
     file: RecordFile | None = None,
     targets: Targets = MappingProxyType({}),
+    change: Alter = alter,
 ) -> None:
     """Lift the throttles of those partitions whose moves are over; by the record of the moves in a file if it is there.
 
@@ -118,12 +122,8 @@ async def end(
     """
     if not isinstance(admin, ClusterAdmin):
         return
-    if not isinstance(admin, ForeignAdmin):
-        if await move_throttles.lift(admin, partitions):
-            click.echo(_LIFTED, err=True)
-        return
-    record = None if file is None else file.read()
-    lifted = await recorded_throttles.lift(admin, partitions, record or MoveRecord(), targets)
+    record = _record(admin, file)
+    lifted = await _lift(admin, partitions, record, targets, change)
     if lifted.is_changed:
         click.echo(_LIFTED, err=True)
     if record is None or file is None:
@@ -136,3 +136,46 @@ async def end(
         click.echo(_ABSENT.format(broker, file.moves), err=True)
     for broker in lifted.in_use:
         click.echo(_IN_USE.format(broker, file.moves), err=True)
+
+
+async def check_end(
+    admin: MoveAdmin, partitions: Collection[TopicPartition], file: RecordFile | None, targets: Targets
+) -> str | None:
+    """Check what `end` would do, and return which throttles it would lift; None if there are none."""
+    if not isinstance(admin, ClusterAdmin):
+        return None
+    changes: list[AlterConfigsResource] = []
+
+    async def check(admin: ClusterAdmin, wanted: Sequence[AlterConfigsResource]) -> None:
+        await alter(admin, wanted, validate_only=True)
+        changes.extend(wanted)
+
+    await _lift(admin, partitions, _record(admin, file), targets, check)
+    topics = sorted({each.resource.name for each in changes if each.resource.type is ConfigResourceType.TOPIC})
+    brokers = {int(each.resource.name) for each in changes if each.resource.type is ConfigResourceType.BROKER}
+    named = [*_listed("topic", topics), *_listed("broker", list(map(str, sorted(brokers))))]
+    return _WOULD_LIFT.format(" and ".join(named)) if named else None
+
+
+def _listed(noun: str, names: Sequence[str]) -> list[str]:
+    """Return the words for some topics or brokers, none if there are none."""
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return [f"{noun}{'s' if len(names) > 1 else ''} {', '.join(names[:_MOST_NAMED])}{more}"]
+
+
+def _record(admin: ClusterAdmin, file: RecordFile | None) -> MoveRecord | None:
+    return file.read() if file is not None and isinstance(admin, ForeignAdmin) else None
+
+
+async def _lift(
+    admin: ClusterAdmin,
+    partitions: Collection[TopicPartition],
+    record: MoveRecord | None,
+    targets: Targets,
+    change: Alter,
+) -> Lifted:
+    if isinstance(admin, ForeignAdmin):
+        return await recorded_throttles.lift(admin, partitions, record or MoveRecord(), targets, change)
+    return Lifted(await move_throttles.lift(admin, partitions, change), left=None)

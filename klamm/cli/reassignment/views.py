@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from controller.admin.moves import waits_for
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Table, Time, View, known, output_options, seconds_of, time_of
+from klamm.cli.output import known_leader
 from klamm.cli.reassignment.naming import Naming, naming_options
 from klamm.cli.running import is_given
 from klamm.cli.units import duration, moment, rate, size
@@ -73,7 +74,10 @@ def list_(cluster: Cluster, naming: Naming) -> View:
     if not found:
         return View(rows, [naming.nothing])
     cells = [
-        (str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr, _leader(m), waits_for(m), _started(m))
+        (
+            *(str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr),
+            *(known_leader(m.leader), waits_for(m), _started(m)),
+        )
         for m in found
     ]
     return View(rows, [Table(_LIST_COLUMNS, cells, wide=("leader", "waits for"))])
@@ -101,17 +105,13 @@ def _in_progress(cluster: Cluster, naming: Naming) -> list[ReassignmentDescripti
     return sorted((move for move in found.values() if naming.has(move.tp)), key=lambda move: move.tp)
 
 
-def _leader(move: ReassignmentDescription) -> int | None:
-    return move.leader if move.leader >= 0 else None
-
-
 def _started(move: ReassignmentDescription) -> str:
     return moment(move.start_time_ms)
 
 
 def _row(move: ReassignmentDescription) -> MoveRow:
     of_replicas = (move.replicas, move.adding_replicas, move.removing_replicas)
-    return MoveRow(*move.tp, *of_replicas, _leader(move), move.isr, time_of(move.start_time_ms))
+    return MoveRow(*move.tp, *of_replicas, known_leader(move.leader), move.isr, time_of(move.start_time_ms))
 
 
 def _described(move: ReassignmentDescription) -> DescribedMove:

@@ -22,7 +22,7 @@ from klamm.cli.reassignment.log_moves import NOWHERE
 from klamm.cli.rollout.brakes import named
 from klamm.cli.rollout.documents import ChangedRollout, PlanNeeds, RolloutRow
 from klamm.cli.rollout.options import Options
-from klamm.cli.units import duration, size
+from klamm.cli.units import counted, duration, size
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState
 from transport.metadata import NO_LEADER, TopicPartition
 
@@ -158,11 +158,6 @@ def _shortage(short: Shortage) -> str:
         f"broker {short.broker} lacks {size(short.missing)}{where}: {size(short.free)} are free for the last "
         f"{short.moves:,} {moves}, with both copies there while they move"
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def needs_of(moves: Collection[Move], states: Mapping[TopicPartition, PartitionState], options: Options) -> PlanNeeds:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from controller.admin.client import AdminClient
 from controller.admin.plan_ids import PlanIds
 from controller.model.rollout_rows import settings_fault
-from controller.rollout.states import Happening, MoveState
+from controller.rollout.orders import changed, refusal, refusal_of_unusable
+from controller.rollout.states import MoveState
 from klamm.cli.connect import Cluster
 from klamm.cli.formats import DRY_RUN, View
 from klamm.cli.plan_ids import other_cluster_fault
@@ -18,14 +18,7 @@ from klamm.cli.rollout.described import complete, report_of, state_of
 from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.naming import Named, Nowhere, Refused, operator
 from klamm.cli.rollout.report import Report
-from transport.messages import RolloutChanges, RolloutDescription, RolloutOrder, RolloutSettings
-
-_HAPPENINGS: Final = {
-    RolloutOrder.PAUSE: Happening.PAUSE,
-    RolloutOrder.RESUME: Happening.RESUME,
-    RolloutOrder.ABORT: Happening.ABORT,
-    RolloutOrder.UNDO: Happening.UNDO,
-}
+from transport.messages import RolloutChanges, RolloutDescription, RolloutOrder
 
 
 def give(
@@ -64,36 +57,20 @@ def give(
 
 async def _checked(admin: AdminClient, told: RolloutDescription, order: RolloutOrder, changes: RolloutChanges) -> View:
     """Return what an order would do. Raises Refused if the controller would refuse it."""
-    fault = _fault(told, order)
+    if told.fault and order is not RolloutOrder.REMOVE:
+        raise Refused(refusal_of_unusable(told.name, told.fault))
+    # A quarantined rollout can be removed whatever its state.
+    fault = None if told.fault else refusal(told.name, state_of(told), order)
     if fault is not None:
         raise Refused(fault)
     report = await complete(admin, told)
     if order is RolloutOrder.SET:
-        settings = _changed(told.settings, changes)
+        settings = changed(told.settings, changes)
         fault = settings_fault(settings)
         if fault is not None:
             raise Refused(fault)
         return would(report, f"would have {report_of(replace(told, settings=settings)).settings}")
     return would(report, effect(order, report.counts))
-
-
-def _fault(told: RolloutDescription, order: RolloutOrder) -> str | None:
-    """Return why the controller would refuse an order, None if it would not."""
-    name, state = told.name, state_of(told)
-    if order is RolloutOrder.REMOVE:
-        is_in_use = not told.fault and not state.is_over
-        return f"rollout {name} is not over but {state}: abort it first" if is_in_use else None
-    if told.fault:
-        return f"rollout {name} is set aside: {told.fault}: `klamm rollout remove {name}` removes it"
-    is_refused = order in _HAPPENINGS and not state.allows(_HAPPENINGS[order])
-    return f"rollout {name} is {state}: it cannot {order.value}" if is_refused else None
-
-
-def _changed(settings: RolloutSettings, changes: RolloutChanges) -> RolloutSettings:
-    values = {name: value for name, value in asdict(changes).items() if value is not None}
-    if changes.throttle is not None:
-        values.setdefault("adapts", False)
-    return replace(settings, **values)
 
 
 def effect(order: RolloutOrder, counts: Mapping[MoveState, int]) -> str:

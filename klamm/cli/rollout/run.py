@@ -21,7 +21,6 @@ from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.options import Options, run_options
 from klamm.cli.rollout.plan_files import Plan, PlanFiles, Taken, plan_argument
 from klamm.cli.rollout.report import Report, counts_in_words
-from klamm.cli.rollout.runner import Runner
 from klamm.cli.rollout.slowing import Slowing
 from klamm.cli.rollout.starting import start
 from klamm.cli.rollout.status import report_in
@@ -79,6 +78,9 @@ async def carry_out(
     if started.needs is not None:
         click.echo(needs_in_words(started.needs), err=True)
     history.take(journal.read())
+    # The command that shows a rollout, or its help, needs no runner.
+    from klamm.cli.rollout.runner import Runner
+
     slowing = Slowing(admin, await find_record(admin, files.recorded), options.throttle)
     runner = Runner(admin, plan, started.moves, options, journal, history, slowing)
     interrupted = await stoppable(runner.carry_out)

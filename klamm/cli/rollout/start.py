@@ -25,7 +25,6 @@ from klamm.cli.rollout.checking import (
     check_room,
     checked,
     compared,
-    counted,
     judged,
     moves_of,
     needs_in_words,
@@ -39,6 +38,7 @@ from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.naming import NAME, asked, name_of, operator
 from klamm.cli.rollout.options import Options, run_options
 from klamm.cli.rollout.plan_files import Plan, PlanFiles, plan_argument
+from klamm.cli.units import counted
 from transport.messages import UNTHROTTLED, RolloutSettings, StartRolloutResponse
 from transport.metadata import TopicPartition
 

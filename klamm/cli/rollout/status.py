@@ -13,7 +13,7 @@ from attrs import define, field
 from controller.admin.client import AdminClient
 from controller.rollout.states import MoveState, Phase
 from klamm.cli.connect import Cluster, cluster_options
-from klamm.cli.formats import Format, View, output_options
+from klamm.cli.formats import Format, View, printing_options, show
 from klamm.cli.rollout import described
 from klamm.cli.rollout.documents import RolloutRow
 from klamm.cli.rollout.history import History
@@ -33,27 +33,27 @@ _ODD: Final = frozenset({MoveState.OVERRIDDEN, MoveState.SKIPPED, MoveState.FAIL
 @click.command()
 @rollout_argument
 @click.option("-w", "--watch", "follows", is_flag=True, help="Show it again whenever it changes, until it is over.")
-@output_options(RolloutRow, knows_format=True)
+@printing_options(RolloutRow)
 @cluster_options
-def status(cluster: Cluster, rollout: str, *, follows: bool, output: Format) -> View:
+def status(cluster: Cluster, rollout: str, *, follows: bool, output: Format, no_headers: bool) -> None:
     """Show how far it is, what it waits for, and what is not as planned.
 
     ROLLOUT is the name of a rollout that the controller carries out, or a plan.
     """
     if follows:
-        sys.exit(_through(cluster, Named(rollout), partial(_watched, output=output)))
+        sys.exit(_through(cluster, Named(rollout), partial(_watched, output=output, headers=not no_headers)))
     report = _through(cluster, Named(rollout), _seen)
-    return View(report.document, report.parts)
+    show(View(report.document, report.parts), output, headers=not no_headers)
 
 
-def _through(cluster: Cluster, named: Named, show: Callable[[Look], Awaitable[T]]) -> T:
-    """Show a rollout as its journal has it, or as the controller describes it."""
+def _through(cluster: Cluster, named: Named, print_: Callable[[Look], Awaitable[T]]) -> T:
+    """Print a rollout as its journal has it, or as the controller describes it."""
     files = named.from_outside
     if files is not None:
-        return run(partial(show, JournalView(files).look_again))
+        return run(partial(print_, JournalView(files).look_again))
 
     async def ask(admin: AdminClient, name: str) -> T:
-        return await show(partial(described.look, admin, name))
+        return await print_(partial(described.look, admin, name))
 
     return named.ask(cluster, ask)
 
@@ -62,8 +62,8 @@ async def _seen(look: Look) -> Report:
     return await look()
 
 
-async def _watched(look: Look, output: Format) -> int:
-    return INTERRUPTED if await stoppable(partial(watch, look, output)) else 0
+async def _watched(look: Look, output: Format, *, headers: bool) -> int:
+    return INTERRUPTED if await stoppable(partial(watch, look, output, headers=headers)) else 0
 
 
 class NotBegun(click.ClickException):

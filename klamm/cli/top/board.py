@@ -11,11 +11,11 @@ from attrs import define, field
 from controller.admin.moves import waits_for
 from controller.rollout.states import MoveState
 from klamm.cli.rollout.report import UNUSABLE
-from klamm.cli.top.facts import AtRisk, Copying, at_risk, many
+from klamm.cli.top.facts import AtRisk, Copying, at_risk
 from klamm.cli.top.reading import Reading
 from klamm.cli.top.rollouts import Rollout, Untold
 from klamm.cli.top.tables import Cell, Column, Row, Table, Tone
-from klamm.cli.units import duration, moment, rate, size
+from klamm.cli.units import counted, duration, moment, rate, size
 from transport.addresses import address_text
 from transport.messages import UNKNOWN, UNTHROTTLED, DescribedBroker, ReassignmentDescription, ReplicaProgress
 
@@ -108,7 +108,8 @@ def _broker(id_: int, broker: DescribedBroker | None, replicas: int, traffic: Tr
     )
     detail = (
         f"broker {id_} at {address}{f', rack {rack}' if rack else ''}: {state.text}, leads {leaders:,} of "
-        f"{many(replicas, 'replica')}, {lacking:,} out of the ISR; {many(coming, 'move')} to it, {going:,} away from it"
+        f"{counted(replicas, 'replica')}, {lacking:,} out of the ISR; {counted(coming, 'move')} to it, "
+        f"{going:,} away from it"
     )
     return Row(id_, cells, detail)
 
@@ -290,7 +291,7 @@ def _rollout(one: Rollout) -> Row:
         _NOTHING if seconds is None else Cell(duration(seconds * 1000), seconds),
         Cell(runner, runner) if runner else Cell("-" if is_over else "nobody", ""),
     )
-    place = [f"behind {many(behind, 'other')}"] if behind else []
+    place = [f"behind {counted(behind, 'other')}"] if behind else []
     return Row(one.name, cells, "; ".join([f"{one.name}: {one.line}", *place, *_waits(told)]))
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from controller.admin.moves import waits_for
 from klamm.cli.formats import Time, known, seconds_of, time_of
+from klamm.cli.output import known_leader
 from klamm.cli.rollout.report import UNUSABLE
 from klamm.cli.top.board import Traffic
 from klamm.cli.top.facts import AtRisk, Copying, at_risk
@@ -160,8 +161,7 @@ def _move(move: ReassignmentDescription) -> TopMove:
 
 def _risk(one: AtRisk) -> TopRisk:
     state = one.state
-    leader = state.leader if state.leader >= 0 else None
-    of = (str(one.risk), leader, state.replicas, state.isr, one.least, one.missing)
+    of = (str(one.risk), known_leader(state.leader), state.replicas, state.isr, one.least, one.missing)
     return TopRisk(state.topic, state.partition, *of, state.is_being_reassigned)
 
 

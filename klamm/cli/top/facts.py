@@ -10,7 +10,7 @@ from attrs import frozen
 
 from klamm.cli.top.reading import Reading
 from klamm.cli.top.tables import Tone
-from klamm.cli.units import duration, rate, size
+from klamm.cli.units import counted, duration, rate, size
 from transport.messages import UNKNOWN, PartitionState, ReassignmentDescription, ReplicaProgress
 from transport.metadata import LEADER_DURING_DELETE
 
@@ -102,13 +102,13 @@ class Count:
 def counts(reading: Reading) -> list[Count]:
     """Return what there is, and how much of it is at risk."""
     cluster = reading.cluster
-    found = [Count(many(len(cluster.brokers), "broker")), Count(many(cluster.partitions, "partition"))]
+    found = [Count(counted(len(cluster.brokers), "broker")), Count(counted(cluster.partitions, "partition"))]
     worries = list(_worries(reading))
     found += worries or [Count("nothing at risk", Tone.GOOD)]
     if cluster.under_min_isr == UNKNOWN:
         found.append(Count("min ISR unknown", Tone.FAINT))
     if cluster.topics_being_deleted > 0:
-        found.append(Count(f"{many(cluster.topics_being_deleted, 'topic')} being deleted"))
+        found.append(Count(f"{counted(cluster.topics_being_deleted, 'topic')} being deleted"))
     return found
 
 
@@ -124,16 +124,11 @@ def _worries(reading: Reading) -> Iterator[Count]:
         yield Count(f"quarantined: {', '.join(cluster.quarantined)}", Tone.BAD)
 
 
-def many(number: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def moving(reading: Reading) -> str:
     """Return how far all moves together are, in a line."""
     if not reading.moves:
         return "nothing moves"
-    parts = [f"{many(len(reading.moves), 'move')} in flight"]
+    parts = [f"{counted(len(reading.moves), 'move')} in flight"]
     copies = [copy for copy in map(Copying.by, reading.moves) if copy.left != UNKNOWN]
     if copies:
         parts.append(f"{size(sum(copy.has for copy in copies))} of {size(sum(copy.of for copy in copies))}")

@@ -27,7 +27,9 @@ WRONG_USAGE: Final = 2
 _OF_FILES: Final = (["plan"], ["state"])
 """The commands that read files or ZooKeeper unless they are told to ask a cluster."""
 
-_USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m klamm) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
+_USAGE: Final = re.compile(
+    r"^Usage: (?:klamm|python -m klamm) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n", re.MULTILINE
+)
 _KLAMM: Final = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; set -o pipefail; '
 
 Untouched = tuple[Znodes, dict[Path, int], Contents]
@@ -70,7 +72,7 @@ def test_a_mistake(row: PlaybookRow, names: Mapping[str, str], folder: Path, for
     assert "Traceback" not in said, said
     assert done.code == row.code, said
     stderr = without_cluster(done.stderr)
-    stderr = _USAGE.sub("", stderr) if row.code == WRONG_USAGE else stderr
+    stderr = _USAGE.sub("", stderr, count=1) if row.code == WRONG_USAGE else stderr
     _compare(stderr, row.stderr, names)
     _compare(done.stdout, row.stdout, names)
 

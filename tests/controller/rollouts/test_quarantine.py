@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import evolve
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from structlog.testing import capture_logs
 
 from controller.monitoring import state_dump
@@ -74,6 +74,10 @@ async def require_alone(operator: Operator) -> None:
         await bench.ask(DescribeRolloutMovesRequest(ROLLOUT), DescribeRolloutMovesResponse)
     if ROLLOUT in bench.context.rollouts.unusable:
         assert (await operator.describe(ROLLOUT)).fault
+    elif ROLLOUT not in bench.context.rollouts.by_name:
+        # A state without data is what an upload left that did not come to its end: the new controller removed it all.
+        assert await below(bench, ROLLOUT) == []
+        return
     elif not bench.context.rollouts.by_name[ROLLOUT].state.is_over:
         await operator.order(RolloutOrder.ABORT, name=ROLLOUT)
     await operator.order(RolloutOrder.REMOVE, name=ROLLOUT)
@@ -224,8 +228,9 @@ def damaged_rows(draw: st.DrawFn) -> Row:
     return evolve(row, value=with_field(row.value, draw(st.sampled_from([(), *at])), value))
 
 
-@examples(150, 5_000)
+@examples(40, 5_000)
 @given(damaged_rows())
+@example(evolve(ROLLOUT_ROWS["rollout state"], value=None, is_packed=False))
 def test_whatever_others_write_into_any_field_costs_that_rollout_at_most(row: Row) -> None:
     async def check() -> None:
         async with working() as operator:

@@ -61,6 +61,11 @@ def nobody_is_notified_of_settings(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def a_dry_run_alters_settings(patch: pytest.MonkeyPatch) -> None:
+    """Make the change of a request that only validates."""
+    edit(patch, "controller.handlers.config_changes:alter_configs", ("if validate_only:", "if validate_only is None:"))
+
+
 BUGS = (
     assignments_that_a_tool_rewrote_are_adopted,
     a_dry_run_creates_topics,
@@ -68,4 +73,5 @@ BUGS = (
     marked_topics_are_deleted_where_none_can_be,
     an_alteration_drops_the_other_settings,
     nobody_is_notified_of_settings,
+    a_dry_run_alters_settings,
 )

@@ -37,7 +37,7 @@ def alone(size: list[int]) -> list[Block]:
         pytest.param(shaped(414), "kernel", marks=pytest.mark.soak),
         (shaped(414), "blocks"),
         pytest.param(shaped(40105), "blocks", marks=pytest.mark.soak),
-        (shaped(80166), "kernel"),
+        pytest.param(shaped(80166), "kernel", marks=pytest.mark.soak),
         pytest.param(shaped(80166), "blocks", marks=pytest.mark.soak),
         pytest.param(shaped(100987), "kernel", marks=pytest.mark.soak),
         pytest.param(shaped(100987), "blocks", marks=pytest.mark.soak),

@@ -139,7 +139,7 @@ def test_a_giant_moves_to_a_broker_that_is_less_full_with_it() -> None:
 
 
 # Blocks of some hundred partitions come not quite as near: each has but a few replicas to choose from.
-@pytest.mark.parametrize(("blocks", "near"), [(1, 0.06), (3, 0.08)])
+@pytest.mark.parametrize(("blocks", "near"), [pytest.param(1, 0.06, marks=pytest.mark.soak), (3, 0.08)])
 def test_beside_a_giant_the_others_share_the_rest_evenly(blocks: int, near: float) -> None:
     cluster = with_giants([10_000_000], 2_000, blocks=blocks)
     done, summary = planned(cluster, Goal(GoalKind.REBALANCE))
@@ -153,7 +153,14 @@ def test_beside_a_giant_the_others_share_the_rest_evenly(blocks: int, near: floa
     assert all(row.reachable < 0.1 for row in summary.evenness)
 
 
-@pytest.mark.parametrize("goal", [RELIEVE, Goal(GoalKind.REBALANCE), Goal(GoalKind.ADD_BROKERS, frozenset({14}))])
+@pytest.mark.parametrize(
+    "goal",
+    [
+        RELIEVE,
+        pytest.param(Goal(GoalKind.REBALANCE), marks=pytest.mark.soak),
+        Goal(GoalKind.ADD_BROKERS, frozenset({14})),
+    ],
+)
 @pytest.mark.parametrize("blocks", [1, pytest.param(3, marks=pytest.mark.soak)])
 def test_planning_again_changes_nothing(goal: Goal, blocks: int) -> None:
     cluster = with_giants([10_000_000, 7_000_000, 6_000_000, 300_000], pull=2.0, blocks=blocks)

@@ -17,7 +17,7 @@ from tests.spark.planned import plan_blocks
 
 SHAPES = [
     pytest.param(
-        evolve(shape_named(name), topics=300, partitions=1_667, replication_factor=factor),
+        evolve(shape_named(name), topics=150, partitions=833, replication_factor=factor),
         marks=() if factor == usual else pytest.mark.soak,
     )
     for name, usual in (("uniform", None), ("linear", None), ("exponential", None), ("history", 5))
