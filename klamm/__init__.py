@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from controller.admin.client import AdminClient
     from controller.admin.kafka_admin import KafkaAdmin
     from controller.admin.opening import open_admin
+    from controller.admin.plan_ids import OtherCluster, PlanIds, PlanMismatch, TopicsCreatedAgain
     from controller.admin.planning import compute_plan
     from controller.admin.sync_client import SyncAdminClient, open_sync_admin
     from controller.asyncio_host import run_asyncio
@@ -52,8 +53,11 @@ _HOMES = {
     "KafkaAdmin": "controller.admin.kafka_admin",
     "Observer": "controller.observation.observer",
     "Operation": "transport.acls",
+    "OtherCluster": "controller.admin.plan_ids",
     "OutcomeUnknown": "controller.admin.active_controller",
     "PlanError": "spark_bridge.errors",
+    "PlanIds": "controller.admin.plan_ids",
+    "PlanMismatch": "controller.admin.plan_ids",
     "PlanRequest": "spark_bridge.process.request",
     "PublishedRound": "controller.observation.observer",
     "Resource": "transport.acls",
@@ -62,6 +66,7 @@ _HOMES = {
     "Sources": "spark_bridge.inputs.sources",
     "Summary": "spark_bridge.model.summary",
     "SyncAdminClient": "controller.admin.sync_client",
+    "TopicsCreatedAgain": "controller.admin.plan_ids",
     "UnsupportedApi": "transport.wire",
     "compute_plan": "controller.admin.planning",
     "open_admin": "controller.admin.opening",
@@ -88,8 +93,11 @@ __all__ = [
     "KafkaAdmin",
     "Observer",
     "Operation",
+    "OtherCluster",
     "OutcomeUnknown",
     "PlanError",
+    "PlanIds",
+    "PlanMismatch",
     "PlanRequest",
     "PublishedRound",
     "Resource",
@@ -98,6 +106,7 @@ __all__ = [
     "Sources",
     "Summary",
     "SyncAdminClient",
+    "TopicsCreatedAgain",
     "UnsupportedApi",
     "compute_plan",
     "open_admin",

@@ -24,6 +24,7 @@ from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.model.summary import Summary
 from spark_bridge.outputs.files import claim_folder, write_plan
 from spark_bridge.outputs.reasons import Marks, reasons_of
+from spark_bridge.outputs.reassignment import Ids
 from spark_bridge.outputs.rows import plan_rows
 from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import OnProgress, Progress
@@ -47,12 +48,13 @@ The kernel takes a quarter of Spark's processor time for a million partitions, a
 
 @frozen
 class Cluster:
-    """A cluster in an engine, and the faults of its inputs."""
+    """A cluster in an engine, and the faults of its inputs. `id` is None if it is not known."""
 
     engine: Engine
     brokers: Brokers
     set_aside: dict[str, int]
     unknown_loads: int
+    id: str | None = None
 
 
 def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> Summary:
@@ -76,7 +78,7 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
             summary = summarize(planned, cluster.set_aside, cluster.unknown_loads)
             refuse_worse(summary, request.goal)
             jobs(Progress("writing"))
-            write(planned, output)
+            write(planned, output, cluster.id)
         finally:
             cluster.engine.close()
             jobs.end()
@@ -183,7 +185,7 @@ def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder
     if plans_on_spark(request, len(inputs.partitions)):
         return _on_spark(request, spark, scratch)
     blocks = list(blocks_of(inputs.partitions, inputs.brokers.ids))
-    return Cluster(InProcess(blocks), inputs.brokers, inputs.set_aside, inputs.unknown_loads)
+    return Cluster(InProcess(blocks), inputs.brokers, inputs.set_aside, inputs.unknown_loads, inputs.cluster_id)
 
 
 def plans_on_spark(request: PlanRequest, partitions: int = 0) -> bool:
@@ -202,7 +204,7 @@ def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder) -
         inputs = read_cluster_on_spark(session, request.sources, scratch / "inputs", Path(own))
     engine = OnSpark.of(session, scratch, inputs.dealt, inputs.blocks, inputs.brokers.ids)
     remove_folder(scratch / "inputs")
-    return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)
+    return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads, inputs.cluster_id)
 
 
 @frozen(eq=False)
@@ -269,6 +271,7 @@ class _Write:
     ids: NDArray[np.int32]
     marks: Marks
     blocks: int
+    cluster_id: str | None
 
     def __call__(self, number: int, block: Block) -> Tally:
         return self.into(Path(self.folder), number, block)
@@ -279,11 +282,13 @@ class _Write:
         if not len(rows) and self.blocks > 1:
             return {"files": np.array([0])}
         part = f"{number:05}" if self.blocks > 1 else ""
-        return {"files": np.array([len(write_plan([rows], folder, part=part))])}
+        # Without any known id, a block has no list of them.
+        ids = Ids(self.cluster_id, dict(zip(block.topics, block.topic_ids, strict=False)))
+        return {"files": np.array([len(write_plan([rows], folder, part=part, ids=ids))])}
 
 
-def write(planned: Planned, folder: SharedFolder) -> None:
-    """Write each block's part of the plan on the worker that holds the block.
+def write(planned: Planned, folder: SharedFolder, cluster_id: str | None = None) -> None:
+    """Write each block's part of the plan on the worker that holds the block, with the id of the cluster if known.
 
     Raises:
         PlanError: A file cannot be written.
@@ -291,11 +296,11 @@ def write(planned: Planned, folder: SharedFolder) -> None:
     marks = marks_of(planned.brokers, planned.bounds)
     engine = planned.engine
     if isinstance(folder, Path):
-        engine.ask(_Write(str(folder.absolute()), planned.brokers.ids, marks, engine.blocks))
+        engine.ask(_Write(str(folder.absolute()), planned.brokers.ids, marks, engine.blocks, cluster_id))
         return
     from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415
     from spark_bridge.outputs.remote_files import write_remote_plan  # noqa: PLC0415
 
     assert isinstance(engine, OnSpark)
-    writing = _Write("", planned.brokers.ids, marks, engine.blocks)
+    writing = _Write("", planned.brokers.ids, marks, engine.blocks, cluster_id)
     write_remote_plan(engine, writing.into, folder)

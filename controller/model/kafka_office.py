@@ -29,6 +29,12 @@ _DELETED: Final = (
 )
 
 
+_EMPTY_MIGRATION: Final = (
+    "/migration is empty, as zookeeper-security-migration leaves it (KAFKA-19480), and counts as none: delete it, or a"
+    " migration to KRaft hangs there"
+)
+
+
 @frozen
 class Candidate:
     """A controller of ours and its session. `now_ms` is the time of the election."""
@@ -62,12 +68,23 @@ def obstacle(znodes: OfficeZnodes) -> str:
     holder = znodes.holder
     if holder is not None and holder.writer is Writer.KRAFT:
         return f"the KRaft controller {holder.controller_id} holds /controller: no controller of Klamm's takes office"
-    if not znodes.is_migrating:
+    migration = znodes.migration
+    if migration is None or migration.is_empty:
         return ""
-    reason = "/migration exists, so a migration to KRaft has begun: no controller of Klamm's takes office"
+    found, cure = "/migration exists, so a migration to KRaft has begun", "the migration has been rolled back and that"
+    if migration.fault:
+        found = f"/migration is malformed, so a migration to KRaft may have begun ({migration.fault})"
+        cure = "an operator has seen that there is no migration, and the"
+    reason = f"{found}: no controller of Klamm's takes office"
     if holder is not None and holder.writer is Writer.KLAMM:
         return f"{reason}; {RELEASE} lets Kafka's brokers elect one of theirs"
-    return f"{reason} before the migration has been rolled back and that znode deleted"
+    return f"{reason} before {cure} znode deleted"
+
+
+def remark(znodes: OfficeZnodes) -> str:
+    """Return what an operator has to know of an office that may be taken, empty if that is nothing."""
+    is_empty = znodes.migration is not None and znodes.migration.is_empty
+    return _EMPTY_MIGRATION if is_empty else ""
 
 
 def judge(znodes: OfficeZnodes, me: Candidate, held: Won | None) -> Verdict:
@@ -123,7 +140,19 @@ def _claim(znodes: OfficeZnodes, me: Candidate) -> Claim:
     lock = Create(paths.OFFICE_LOCK, encode_lock(me.controller_id), ephemeral=True)
     held = lock if znodes.lock is None else Check(paths.OFFICE_LOCK, znodes.lock.version)
     order = () if znodes.order is None else (Delete(paths.TAKE_OVER, znodes.order),)
-    return Claim((epoch, *_hold(znodes, me), held, *order, *_absent(paths.MIGRATION), *_absent(paths.RELEASED)), won)
+    return Claim((epoch, *_hold(znodes, me), held, *order, *_no_migration(znodes), *_absent(paths.RELEASED)), won)
+
+
+def _no_migration(znodes: OfficeZnodes) -> Sequence[Op]:
+    """Return operations that fail if a migration has begun since the znodes were read.
+
+    A KRaft controller that deletes an empty znode and creates it again, both in one multi, gives it the version 0,
+    which the empty one may have had. Our election then begins before that migration is seen: it is met as one that
+    begins while we are in office.
+    """
+    if znodes.migration is None:
+        return _absent(paths.MIGRATION)
+    return (Check(paths.MIGRATION, znodes.migration.version),)
 
 
 def is_ordered(znodes: OfficeZnodes) -> bool:

@@ -42,7 +42,8 @@ async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None, di
     """Read metadata, and the log directories of all brokers; see `dump_of`. Raises ApiError, WireError."""
     metadata = await admin.read_metadata()
     dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
-    return dump_of(metadata, dirs, shared_disks=shared_disks, disks_remedy=disks_remedy)
+    cluster_id = await admin.cluster_id()
+    return dump_of(metadata, dirs, shared_disks=shared_disks, disks_remedy=disks_remedy, cluster_id=cluster_id)
 
 
 def dump_of(
@@ -51,8 +52,9 @@ def dump_of(
     *,
     shared_disks: bool | None = None,
     disks_remedy: str = "",
+    cluster_id: str | None = None,
 ) -> ClusterDump:
-    """Combine metadata and log directories into a dump.
+    """Combine metadata and log directories into a dump, with the id of the cluster if it has one.
 
     `shared_disks` says whether directories of a broker that may be on one disk are; if that is None, the disk is not
     known, and the gap about it names the `disks_remedy`: how the user says so.
@@ -66,6 +68,7 @@ def dump_of(
     controller = None if epoch is None or metadata.controller is None else metadata.controller.id
     others = {
         "controller": {"id": controller, "epoch": epoch},
+        "cluster_id": cluster_id,
         "brokers": [_broker(one, dirs.get(one.id, BrokerLogDirs()), disks.get(one.id)) for one in metadata.brokers],
         "reassign_partitions": [],
         "delete_topics": sorted(deleted),
@@ -147,6 +150,7 @@ def _partition(state: PartitionState, sizes: Sizes, places: _Places) -> dict[str
     return {
         "topic": state.topic,
         "partition": state.partition,
+        "topic_id": state.topic_id or None,
         "replicas": state.replicas,
         "adding_replicas": state.adding_replicas,
         "removing_replicas": state.removing_replicas,

@@ -9,11 +9,15 @@ from controller.monitoring import damage
 from transport.kafka.registration import decode_any_registration, is_controllers
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
+from transport.store.cluster_id import decode_cluster_id
 from transport.store.protocol import ReadableStore, Znode
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Rows = list[dict[str, Any]]
+
+HEAD: Final = ("controller", "cluster_id", "brokers")
+"""What comes before the partitions in a document."""
 
 _TOPICS: Final = 1_000
 """The number of topics read at once."""
@@ -23,7 +27,8 @@ async def dump(store: ReadableStore) -> dict[str, Any]:
     """Read everything into one JSON value: controller, brokers, partitions, requests, and undecodable znodes."""
     partitions: Rows = []
     others = await dump_in_parts(store, partitions.extend)
-    return {"controller": others["controller"], "brokers": others["brokers"], "partitions": partitions, **others}
+    head = {name: others[name] for name in HEAD}
+    return {**head, "partitions": partitions, **others}
 
 
 async def dump_in_parts(store: ReadableStore, take: Callable[[Rows], object]) -> dict[str, Any]:
@@ -35,12 +40,15 @@ async def dump_in_parts(store: ReadableStore, take: Callable[[Rows], object]) ->
     """
     faults = await damage.find(store)
     controller, brokers = await _controller(store), await _brokers(store, faults)
+    [znode] = await store.read([paths.CLUSTER_ID])
+    cluster_id = None if znode is None else _sound(faults, decode_cluster_id, znode.data)
     [names] = await store.children([paths.TOPICS])
     topics = names or []
     for start in range(0, len(topics), _TOPICS):
         take(await _partitions(store, topics[start : start + _TOPICS], faults))
     return {
         "controller": controller,
+        "cluster_id": cluster_id,
         "brokers": brokers,
         "reassign_partitions": await _requests(store, faults),
         "delete_topics": (await store.children([paths.DELETE_TOPICS]))[0] or [],
@@ -104,6 +112,7 @@ def _partition(tp: TopicPartition, topic: formats.TopicZnode, znode: Znode | Non
     return {
         "topic": tp.topic,
         "partition": tp.partition,
+        "topic_id": topic.topic_id or None,
         "replicas": assignment.replicas,
         "adding_replicas": assignment.adding_replicas,
         "removing_replicas": assignment.removing_replicas,

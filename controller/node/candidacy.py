@@ -195,6 +195,8 @@ class AmongKafka:
             raise
         if won is not None:
             self._said = ""
+            if remark := kafka_office.remark(znodes):
+                log.warning("in office in spite of this", controller=self._controller_id, found=remark)
         return won
 
     async def _reason_not_to_stand(self, store: MetadataStore, znodes: OfficeZnodes) -> str:

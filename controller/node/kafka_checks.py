@@ -130,15 +130,18 @@ class KafkaChecks:
 
     async def _office(self, store: MetadataStore) -> list[Finding]:
         """Check whether the office may be taken at all."""
+        remark = ""
         try:
-            obstacle = kafka_office.obstacle(await read_office(store))
+            office = await read_office(store)
+            obstacle, remark = kafka_office.obstacle(office), kafka_office.remark(office)
         except UndecodableZnode as damage:
             obstacle = f"the office cannot be judged: {damage}"
         ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
         root, *acls = await store.acls(["/", *map(paths.broker, ids)])
         known = {id_: acl for id_, acl in zip(ids, acls, strict=True) if acl is not None}
         reasons = obstacle, kafka_acls.shut_out(root, known)
-        return [Finding(Weight.DANGER, reason) for reason in reasons if reason]
+        dangers = [Finding(Weight.DANGER, reason) for reason in reasons if reason]
+        return [*dangers, Finding(Weight.LOOK, remark)] if remark else dangers
 
     # --- the brokers --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import orjson
 import trio
 
 from controller.monitoring.cluster_dump import ClusterDump, dump_cluster
-from controller.monitoring.state_dump import Rows, dump_in_parts
+from controller.monitoring.state_dump import HEAD, Rows, dump_in_parts
 from klamm.cli.connect import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_ZOOKEEPER,
@@ -168,7 +168,7 @@ class JsonDocument:
 
     def finish(self, others: dict[str, Any]) -> None:
         """Write everything, brokers before partitions."""
-        head = {name: others[name] for name in ("controller", "brokers")}
+        head = {name: others[name] for name in HEAD}
         document = {**head, "partitions": self._partitions, **others}
         self._file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
@@ -200,9 +200,8 @@ class ParquetFolder:
         lists = dict.fromkeys(("replicas", "adding_replicas", "removing_replicas", "isr"), brokers)
         epochs = {name: pa.int32() for name in ("leader", "leader_epoch", "controller_epoch")}
         sizes = {"bytes": pa.int64(), "log_dirs": pa.list_(pa.string())} if sized else {}
-        self._schema = pa.schema(
-            {"topic": pa.string(), "partition": pa.int32(), **lists, **epochs, "partition_state": pa.string(), **sizes}
-        )
+        names = {"topic": pa.string(), "partition": pa.int32(), "topic_id": pa.string()}
+        self._schema = pa.schema({**names, **lists, **epochs, "partition_state": pa.string(), **sizes})
         self._folder = folder
         self._writer = parquet.ParquetWriter(folder / "partitions.parquet", self._schema)
 

@@ -24,7 +24,7 @@ def all_brokers(
     """Return the brokers of a plan. A bad row is rejected, because a broker that is skipped would be emptied.
 
     Args:
-        listed: The brokers in the snapshot, as raw tables of `BROKERS_TABLE`; Kafka's own JSON has none.
+        listed: The brokers in the snapshot, as raw tables of `LISTED_BROKERS`; Kafka's own JSON has none.
         added: A table of brokers; its values take precedence, except empty ones.
         assigned: All ids that have a replica.
 

@@ -21,12 +21,16 @@ PARTITIONS: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
+        ("topic_id", pa.string()),
         ("replicas", pa.list_(pa.int32())),
         ("leader", pa.int32()),
         (ROW, pa.int64()),
     ]
 )
-"""Good rows of a snapshot: `replicas` is the target of one being reassigned, `leader` one of them or null."""
+"""Good rows of a snapshot: `replicas` is the target of one being reassigned, `leader` one of them or null.
+
+`topic_id` is null if it is not known.
+"""
 
 LOADS: Final = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), *((name, pa.int64()) for name in MEASURES), (ROW, pa.int64())]
@@ -62,13 +66,15 @@ def check_partitions(raw: pa.Table) -> Checked:
     # A row is reported by its first fault, so what makes other faults meaningless comes first.
     faults = [
         *_common_faults(raw),
+        (Fault.TOPIC_ID, _has_bad_id(raw["topic_id"])),
         (Fault.BROKER, replicas.has_no_id() | (leader < -1) | (leader > _INT32_MAX)),
         (Fault.TWICE_IN_LIST, replicas.has_twins()),
         (Fault.NO_REPLICAS, target.lengths() == 0),
     ]
     good, bad = _sorted_out(raw, faults)
     led = target.contains(leader)
-    columns = [raw["topic"], raw["partition"], target.array(), pa.array(leader, mask=~led), raw[ROW]]
+    led_by = pa.array(leader, mask=~led)
+    columns = [raw["topic"], raw["partition"], raw["topic_id"], target.array(), led_by, raw[ROW]]
     table = pa.table(columns, names=PARTITIONS.names)
     return Checked((table.filter(pa.array(good)) if bad else table).cast(PARTITIONS), bad)
 
@@ -102,6 +108,12 @@ def _common_faults(raw: pa.Table) -> list[tuple[Fault, Mask]]:
     ]
 
 
+def _has_bad_id(ids: pa.ChunkedArray) -> Mask:
+    found = ids.combine_chunks().dictionary_encode()
+    legal = pc.take(pc.match_substring_regex(found.dictionary, _LEGAL_NAME), found.indices)
+    return ~_mask(pc.fill_null(legal, fill_value=True))
+
+
 def _sorted_out(raw: pa.Table, faults: list[tuple[Fault, Mask]]) -> tuple[Mask, tuple[Bad, ...]]:
     """Return which rows are good, and the others by their first fault."""
     good: Mask = np.ones(len(raw), np.bool_)
@@ -128,6 +140,9 @@ def _detail(fault: Fault, row: dict[str, Any]) -> str:
             return f"topic must be up to 249 letters, digits, '.', '_' and '-', not {quoted(row['topic'])}"
         case Fault.PARTITION:
             return f"partition of {row['topic']} must be a number from 0 to {_INT32_MAX}, not {row['partition']}"
+        case Fault.TOPIC_ID:
+            form = "up to 249 letters, digits, '.', '_' and '-'"
+            return f"{name}: topic_id must be {form}, not {quoted(row['topic_id'])}"
         case Fault.BROKER:
             return f"{name}: a broker id must be from 0 to {_INT32_MAX}: {_ids(row)}, leader {row['leader']}"
         case Fault.TWICE_IN_LIST:

@@ -95,6 +95,8 @@ class TableLayout:
             return f"its columns are separated by {unknown.SEPARATORS[mark]}: separate them by commas"
         if name in unknown.FOREIGN:
             return f"this is {unknown.FOREIGN[name]}: {self.name} has the columns {known}"
+        if name in unknown.NOT_PLANNED:
+            return f"column {name!r} cannot be planned with: {unknown.NOT_PLANNED[name]}"
         meant = unknown.nearest(name, self.names, self.beside)
         cure = f"did you mean {meant}? Known are" if meant else "known are"
         return f"column {name!r} is unknown: {cure} {known}"
@@ -131,6 +133,7 @@ MEASURES: Final = ("bytes", "bytes_in", "bytes_out")
 _OF_PARTITIONS = (
     _TOPIC,
     _PARTITION,
+    Column("topic_id", pa.string(), frozenset({str, _NONE}), "the id of a topic, a string"),
     Column("replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids", is_needed=True),
     Column("removing_replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids"),
     Column("leader", pa.int64(), frozenset({int, _NONE}), "a broker id, or -1 for none"),
@@ -158,18 +161,20 @@ LOADS_TABLE: Final = TableLayout(
 )
 """The columns of loads: bytes, bytes per second in, bytes per second out."""
 
-BROKERS_TABLE: Final = TableLayout(
-    "a table of brokers",
-    (
-        Column("id", pa.int64(), frozenset({int, _NONE}), "a whole number", is_needed=True),
-        Column("rack", pa.string(), frozenset({str, _NONE}), "a string"),
-        Column("capacity", pa.float64(), frozenset({int, float, _NONE}), "a number"),
-        Column("disk", pa.int64(), frozenset({int, _NONE}), "a whole number of bytes"),
-        Column("state", pa.string(), frozenset({str, _NONE}), "a string"),
-    ),
-    frozenset({"host", "port", "epoch", "log_dirs"}),
+_OF_BROKERS = (
+    Column("id", pa.int64(), frozenset({int, _NONE}), "a whole number", is_needed=True),
+    Column("rack", pa.string(), frozenset({str, _NONE}), "a string"),
+    Column("capacity", pa.float64(), frozenset({int, float, _NONE}), "a number"),
+    Column("disk", pa.int64(), frozenset({int, _NONE}), "a whole number of bytes"),
+    Column("state", pa.string(), frozenset({str, _NONE}), "a string"),
 )
-"""The columns of brokers, in a snapshot or a table. A dump also has their addresses, and their log directories."""
+_ADDRESS = frozenset({"host", "port", "epoch"})
+
+BROKERS_TABLE: Final = TableLayout("a table of brokers", _OF_BROKERS, _ADDRESS)
+"""The columns of a table of brokers. It says how to plan, so it may not have log directories, which are not planned."""
+
+LISTED_BROKERS: Final = TableLayout("a table of brokers", _OF_BROKERS, _ADDRESS | {"log_dirs"})
+"""The columns of brokers in a snapshot. A dump also has their addresses, and their log directories."""
 
 ROW: Final = "row"
 """The column with the position of a row in its file, from 1."""

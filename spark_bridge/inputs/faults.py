@@ -21,6 +21,7 @@ class Fault(StrEnum):
     SHAPE = "not readable"
     TOPIC = "not a topic name"
     PARTITION = "not a partition number"
+    TOPIC_ID = "not a topic id"
     BROKER = "not a broker id"
     TWICE_IN_LIST = "duplicate replica"
     NO_REPLICAS = "no replicas"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
@@ -9,17 +10,25 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import define, field, frozen
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs import unknown
-from spark_bridge.inputs.columns import BROKERS_TABLE, LOADS_TABLE, PARTITIONS_TABLE, TableLayout, from_objects
+from spark_bridge.inputs.columns import (
+    BROKERS_TABLE,
+    LISTED_BROKERS,
+    LOADS_TABLE,
+    PARTITIONS_TABLE,
+    TableLayout,
+    from_objects,
+    quoted,
+)
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.kafka_text import described_tables, log_dir_tables, open_generated
 from spark_bridge.inputs.parquet import parquet_files, parquet_tables
-from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table, numbered_lines, open_text
+from spark_bridge.inputs.text import Header, LinesByKind, csv_table, json_table, numbered_lines, open_text
 
 BROKERS_FILE: Final = "brokers.json"
 """The file with the brokers in a folder of Parquet, next to the partitions: {"brokers": [...]}."""
@@ -29,7 +38,8 @@ _CURE: Final = "give the output of `klamm state dump`"
 _KEYS: Final = ("partitions", "brokers")
 """The lists of a document that planning reads."""
 
-_OF_THE_DUMP: Final = ("controller", "reassign_partitions", "delete_topics", "undecodable")
+_CLUSTER_ID: Final = "cluster_id"
+_OF_THE_DUMP: Final = (_CLUSTER_ID, "controller", "reassign_partitions", "delete_topics", "undecodable")
 """The other lists in a document of `klamm state dump`, so that `reassign_partitions` is not taken for a misspelling."""
 
 Tables = Callable[[], Iterator[pa.Table]]
@@ -50,19 +60,42 @@ class Part:
     of_replicas: bool = False
 
 
-@frozen
+@define
 class Snapshot:
     """The files of a snapshot.
 
     Attributes:
+        brokers_place: The file of `brokers`, and the name of its rows.
         parts: The files with partitions.
         brokers: The brokers read so far, as raw tables; complete once the parts have been read.
-        brokers_place: The file of `brokers`, and the name of its rows.
+        cluster_id: The id of the cluster, once the parts have been read; None if it is not known.
     """
 
-    parts: tuple[Part, ...]
-    brokers: list[pa.Table]
     brokers_place: Place
+    parts: tuple[Part, ...] = ()
+    brokers: list[pa.Table] = field(factory=list)
+    cluster_id: str | None = None
+
+    def take_lines(self, lines: LinesByKind) -> None:
+        """Add what lines say about brokers and the cluster.
+
+        Raises:
+            PlanError: The id of the cluster is no string.
+        """
+        if lines.brokers[0]:
+            self.brokers.append(json_table(*lines.brokers, LISTED_BROKERS))
+        for line in lines.cluster[0]:
+            self.take_cluster_id(json.loads(line).get(_CLUSTER_ID))
+
+    def take_cluster_id(self, value: object) -> None:
+        """Take the id of the cluster, None if it is not known.
+
+        Raises:
+            PlanError: It is no string.
+        """
+        if value is not None and (not isinstance(value, str) or not value.isprintable() or not value):
+            raise PlanError(f"{self.brokers_place.file}: {_CLUSTER_ID} must be a string, not {quoted(value)}")
+        self.cluster_id = value
 
     def broker_parts(self) -> list[Part]:
         """Return the brokers, once the parts have been read."""
@@ -87,7 +120,7 @@ def broker_parts(path: Path) -> list[Part]:
         PlanError: It cannot be read, or is not such a table.
     """
     if format_of(path) is Format.JSON_DOCUMENT:
-        return [Part(Place(path, "entry"), partial(_brokers_of_document, path))]
+        return [Part(Place(path, "entry"), partial(_brokers_of_document, path, BROKERS_TABLE))]
     return _rows(path, BROKERS_TABLE)
 
 
@@ -97,22 +130,25 @@ def open_snapshot(path: Path) -> Snapshot:
     Raises:
         PlanError: It cannot be read, or is not a snapshot.
     """
-    form, brokers = format_of(path), list[pa.Table]()
+    form = format_of(path)
     if form is Format.PARQUET:
         parts, beside = tuple(_rows(path, PARTITIONS_TABLE)), path / BROKERS_FILE
+        snapshot = Snapshot(Place(beside, "entry"), parts)
         if beside.exists():
-            brokers.extend(_brokers_of_document(beside))
-        return Snapshot(parts, brokers, Place(beside, "entry"))
-    readers: dict[Format, tuple[str, Tables]] = {
-        Format.JSON_LINES: ("line", partial(_snapshot_lines, path, brokers)),
-        Format.JSON_DOCUMENT: ("entry", partial(_snapshot_document, path, brokers)),
-        Format.GENERATED: ("entry", partial(_generated_tables, path)),
-        Format.DESCRIBED: ("line", partial(described_tables, path)),
+            snapshot.brokers.extend(_brokers_of_document(beside, LISTED_BROKERS, snapshot))
+        return snapshot
+    readers: dict[Format, tuple[str, Callable[[Path, Snapshot], Iterator[pa.Table]]]] = {
+        Format.JSON_LINES: ("line", _snapshot_lines),
+        Format.JSON_DOCUMENT: ("entry", _snapshot_document),
+        Format.GENERATED: ("entry", _generated_tables),
+        Format.DESCRIBED: ("line", lambda path, _: described_tables(path)),
     }
     if form not in readers:
         raise PlanError(f"{path}: not JSON: {_CURE}")
     unit, tables = readers[form]
-    return Snapshot((Part(Place(path, unit), tables),), brokers, Place(path, unit))
+    snapshot = Snapshot(Place(path, unit))
+    snapshot.parts = (Part(Place(path, unit), partial(tables, path, snapshot)),)
+    return snapshot
 
 
 def _rows(path: Path, layout: TableLayout) -> list[Part]:
@@ -167,47 +203,51 @@ def _csv_tables(path: Path, layout: TableLayout) -> Iterator[pa.Table]:
             yield csv_table(header, lines[below:], numbers[below:], layout)
 
 
-def _snapshot_document(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
+def _snapshot_document(path: Path, snapshot: Snapshot) -> Iterator[pa.Table]:
     with open_text(path) as file:
         document = Document(path, file)
-        yield from _partitions(document, brokers)
+        yield from _partitions(document, snapshot)
         document.end()
 
 
-def _generated_tables(path: Path) -> Iterator[pa.Table]:
+def _generated_tables(path: Path, snapshot: Snapshot) -> Iterator[pa.Table]:
     with open_generated(path) as document:
-        yield from _partitions(document, [])
+        yield from _partitions(document, snapshot)
 
 
-def _partitions(document: Document, brokers: list[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the partitions of a document, and append its brokers to `brokers`."""
+def _partitions(document: Document, snapshot: Snapshot) -> Iterator[pa.Table]:
+    """Yield the partitions of a document; its brokers and the id of its cluster go to `snapshot`."""
     found = False
     for key in document.members():
         if key == "partitions" and document.peek() == "[":
             found = True
             yield from _entries(document, PARTITIONS_TABLE)
         elif key == "brokers" and document.peek() == "[":
-            brokers.extend(_entries(document, BROKERS_TABLE))
+            snapshot.brokers.extend(_entries(document, LISTED_BROKERS))
+        elif key == _CLUSTER_ID:
+            snapshot.take_cluster_id(document.value())
         else:
             _step_over(document, key, PARTITIONS_TABLE)
     if not found:
         raise PlanError(f"{document.path}: no list 'partitions' in it: {_CURE}")
 
 
-def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
+def _brokers_of_document(path: Path, layout: TableLayout, snapshot: Snapshot | None = None) -> Iterator[pa.Table]:
     found = False
     with open_text(path) as file:
         document = Document(path, file)
         for key in document.members():
             if key == "brokers" and document.peek() == "[":
                 found = True
-                yield from _entries(document, BROKERS_TABLE)
+                yield from _entries(document, layout)
+            elif key == _CLUSTER_ID and snapshot is not None:
+                snapshot.take_cluster_id(document.value())
             else:
-                _step_over(document, key, BROKERS_TABLE)
+                _step_over(document, key, layout)
         document.end()
     if not found:
-        columns = ", ".join(BROKERS_TABLE.names)
-        raise PlanError(f"{path}: no list 'brokers' in it: {BROKERS_TABLE.name} has one, with the columns {columns}")
+        columns = ", ".join(layout.names)
+        raise PlanError(f"{path}: no list 'brokers' in it: {layout.name} has one, with the columns {columns}")
 
 
 def _step_over(document: Document, key: str, layout: TableLayout) -> None:
@@ -225,10 +265,9 @@ def _step_over(document: Document, key: str, layout: TableLayout) -> None:
     document.value()
 
 
-def _snapshot_lines(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
+def _snapshot_lines(path: Path, snapshot: Snapshot) -> Iterator[pa.Table]:
     for lines, numbers in numbered_lines(path):
-        of_partitions, of_brokers = by_kind(lines, numbers)
-        if of_brokers[0]:
-            brokers.append(json_table(*of_brokers, BROKERS_TABLE))
-        if of_partitions[0]:
-            yield json_table(*of_partitions, PARTITIONS_TABLE)
+        kinds = LinesByKind.of(lines, numbers)
+        snapshot.take_lines(kinds)
+        if kinds.partitions[0]:
+            yield json_table(*kinds.partitions, PARTITIONS_TABLE)

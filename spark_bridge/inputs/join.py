@@ -18,12 +18,14 @@ CANONICAL: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
+        ("topic_id", pa.string()),
         ("replicas", pa.list_(pa.int32())),
         ("leader", pa.int32()),
         *((name, pa.int64()) for name in MEASURES),
     ]
 )
-"""The partitions that planning starts from; a leader is one of the replicas, and null is unknown."""
+"""The partitions that planning starts from; a leader is one of the replicas, and null is unknown, as for the
+id of a topic."""
 
 
 @frozen(eq=False)
@@ -135,7 +137,7 @@ class Joined:
 
     def table(self) -> pa.Table:
         """Return rows of `CANONICAL`."""
-        columns = [self.partitions[name] for name in ("topic", "partition", "replicas", "leader")]
+        columns = [self.partitions[name] for name in ("topic", "partition", "topic_id", "replicas", "leader")]
         return pa.table([*columns, *self.loads.columns()], CANONICAL)
 
     def assigned(self) -> NDArray[np.int32]:

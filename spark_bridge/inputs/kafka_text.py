@@ -6,7 +6,7 @@ kafka-reassign-partitions --generate prints two documents, kafka-topics --descri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
@@ -33,6 +33,9 @@ from spark_bridge.inputs.text import numbered_lines, open_text, text_before
 _PROPOSED: Final = "Proposed partition reassignment configuration"
 
 _HEADER: Final = r"^\s*Topic: ?\S+\s+(TopicId|PartitionCount): ?\S"
+
+_WITH_ID: Final = r"^\s*Topic: ?(?P<topic>\S+)\s+TopicId: ?(?P<id>[a-zA-Z0-9_-]{22})\s"
+"""The header of a topic with an id."""
 
 _IDS: Final = r"\d{1,10}(?:, ?\d{1,10})*"
 _LINE: Final = (
@@ -87,15 +90,19 @@ def described_tables(path: Path) -> Iterator[pa.Table]:
     Raises:
         PlanError: It cannot be read.
     """
+    topic_ids: dict[str, str] = {}
     for lines, rows in numbered_lines(path):
         text = pa.array(lines, pa.string())
         is_header = pc.match_substring_regex(text, _HEADER)
+        # The partitions of a topic follow its header.
+        found = pc.extract_regex(text.filter(is_header), _WITH_ID)
+        topic_ids |= {one["topic"]: one["id"] for one in found.to_pylist() if one is not None}
         if not pc.all(is_header).as_py():
             kept = pc.invert(is_header)
-            yield _as_partitions(text.filter(kept), pa.array(rows, pa.int64()).filter(kept))
+            yield _as_partitions(text.filter(kept), pa.array(rows, pa.int64()).filter(kept), topic_ids)
 
 
-def _as_partitions(lines: pa.Array, rows: pa.Array) -> pa.Table:
+def _as_partitions(lines: pa.Array, rows: pa.Array, topic_ids: Mapping[str, str]) -> pa.Table:
     found = pc.extract_regex(lines, _LINE)
     said = {name: pc.struct_field(found, name) for name in ("topic", "partition", "leader", "replicas", "removing")}
     bad = [
@@ -104,6 +111,7 @@ def _as_partitions(lines: pa.Array, rows: pa.Array) -> pa.Table:
     have = {
         "topic": said["topic"],
         "partition": said["partition"].cast(pa.int64()),
+        "topic_id": pa.array(map(topic_ids.get, said["topic"].to_pylist()), pa.string()),
         "leader": pc.if_else(pc.equal(said["leader"], "none"), "-1", said["leader"]).cast(pa.int64()),
         "replicas": _lists(said["replicas"]),
         "removing_replicas": _lists(said["removing"]),

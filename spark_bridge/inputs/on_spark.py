@@ -20,7 +20,6 @@ from pyspark.sql import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_bridge.inputs.brokers import all_brokers
-from spark_bridge.inputs.columns import BROKERS_TABLE
 from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt, put_together, shared_out
 from spark_bridge.inputs.faults import Bad, Fault, settle, to_refuse
 from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
@@ -28,7 +27,7 @@ from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, RowKind, open_frame, open_parquet
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.inputs.stand_ins import StandIns
-from spark_bridge.inputs.text import json_table
+from spark_bridge.inputs.text import LinesByKind
 from spark_bridge.model.block import count_of_blocks
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.remote_folder import SharedFolder, folder_url
@@ -44,6 +43,7 @@ class InputsOnSpark:
         blocks: The number of blocks.
         set_aside: The number of input rows that were set aside, by fault.
         unknown_loads: The number of partitions without a known size.
+        cluster_id: The id of the cluster, None if it is not known.
     """
 
     brokers: Brokers
@@ -51,6 +51,7 @@ class InputsOnSpark:
     blocks: int
     set_aside: dict[str, int]
     unknown_loads: int
+    cluster_id: str | None = None
 
 
 def read_cluster_on_spark(
@@ -95,7 +96,7 @@ def _read(near: StandIns, sources: Sources, scratch: SharedFolder) -> InputsOnSp
     dealt, blocks = joined.select("number", "rows"), count_of_blocks(partitions)
     if blocks != expected:
         dealt = deal_again(dealt, blocks)
-    return InputsOnSpark(brokers, dealt, blocks, dict(aside), unknown)
+    return InputsOnSpark(brokers, dealt, blocks, dict(aside), unknown, snapshot.cluster_id)
 
 
 def _open(near: StandIns, path: Path, parts: Sequence[Part], kind: RowKind, scratch: SharedFolder) -> Frame:
@@ -171,8 +172,8 @@ def _settle(frame: Frame, by_file: BadRows, on_bad_rows: OnBadRows, aside: Count
 
 
 def _collect_brokers(frame: Frame, joined: DataFrame, snapshot: Snapshot) -> None:
-    """Append the brokers from lines of a snapshot to `snapshot`."""
+    """Add the brokers from lines of a snapshot to `snapshot`, and the id of the cluster."""
     lines = joined.select(F.explode("brokers").alias("said")).select("said.*").orderBy("row").collect()
     if lines:
         numbers = frame.numbers(row for row, _ in lines)
-        snapshot.brokers.append(json_table([line for _, line in lines], list(numbers.values()), BROKERS_TABLE))
+        snapshot.take_lines(LinesByKind.of([line for _, line in lines], list(numbers.values())))

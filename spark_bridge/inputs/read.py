@@ -27,12 +27,14 @@ class ClusterInputs:
         partitions: Rows of `join.CANONICAL`, ordered by topic and partition, without duplicates.
         set_aside: The number of input rows that were set aside, by fault.
         unknown_loads: The number of partitions without a known size.
+        cluster_id: The id of the cluster, None if it is not known.
     """
 
     brokers: Brokers
     partitions: pa.Table
     set_aside: dict[str, int]
     unknown_loads: int
+    cluster_id: str | None = None
 
 
 def read_cluster(sources: Sources) -> ClusterInputs:
@@ -53,7 +55,7 @@ def read_cluster(sources: Sources) -> ClusterInputs:
         rows = Rows.of(parts, check_loads, LOADS)
         joined.add(rows, one_each=not parts[0].of_replicas)
         rows.settle(sources.on_bad_rows, aside)
-    return ClusterInputs(brokers, joined.table(), dict(aside), joined.unknown_loads())
+    return ClusterInputs(brokers, joined.table(), dict(aside), joined.unknown_loads(), snapshot.cluster_id)
 
 
 def _here(source: Source) -> Path:

@@ -15,7 +15,7 @@ from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import define, field, frozen
 from pyarrow import csv as arrow_csv, json as arrow_json
 
 from spark_bridge.errors import PlanError
@@ -203,27 +203,35 @@ Numbered = tuple[list[str], list[int]]
 """Lines and their numbers."""
 
 
-def by_kind(lines: Sequence[str], rows: Sequence[int]) -> tuple[Numbered, Numbered]:
-    """Split the JSON lines of a snapshot into those about partitions and those about brokers.
+@define
+class LinesByKind:
+    """The JSON lines of a snapshot: those about partitions, about brokers, and about the cluster.
 
-    A line about a broker has `id` and no `topic`; one with `controller` is about neither. An unreadable line counts as
+    A line about a broker has `id` and no `topic`, one about the cluster has `controller`. An unreadable line counts as
     a bad line about a partition.
     """
-    partitions: Numbered = [], []
-    brokers: Numbered = [], []
-    for line, row in zip(lines, rows, strict=True):
-        kind = partitions if '"topic"' in line else _kind(line, partitions, brokers)
-        if kind is not None:
+
+    partitions: Numbered = field(factory=lambda: ([], []))
+    brokers: Numbered = field(factory=lambda: ([], []))
+    cluster: Numbered = field(factory=lambda: ([], []))
+
+    @classmethod
+    def of(cls, lines: Sequence[str], rows: Sequence[int]) -> LinesByKind:
+        """Sort lines; `rows` are their numbers."""
+        found = cls()
+        for line, row in zip(lines, rows, strict=True):
+            # Only the line about the cluster has both: requests that are in the store name topics.
+            is_quick = '"topic"' in line and '"controller"' not in line
+            kind = found.partitions if is_quick else found._kind(line)
             kind[0].append(line)
             kind[1].append(row)
-    return partitions, brokers
+        return found
 
-
-def _kind(line: str, partitions: Numbered, brokers: Numbered) -> Numbered | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return partitions
-    if not isinstance(row, dict):
-        return partitions
-    return brokers if "id" in row else None if "controller" in row else partitions
+    def _kind(self, line: str) -> Numbered:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return self.partitions
+        if not isinstance(row, dict) or "topic" in row:
+            return self.partitions
+        return self.brokers if "id" in row else self.cluster if "controller" in row else self.partitions

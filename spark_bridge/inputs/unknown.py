@@ -22,6 +22,14 @@ FOREIGN: Final[Mapping[str, str]] = {
 }
 """Documents and tables of other tools, each by a name that only it contains."""
 
+NOT_PLANNED: Final[Mapping[str, str]] = {
+    "log_dirs": (
+        "plans do not choose the log directories of replicas: leave it out, and give the bytes of all directories of a "
+        "broker as disk"
+    ),
+}
+"""Columns of things that plans do not decide, each with the remedy."""
+
 _MEANT: Final[Mapping[str, str]] = {
     "size": "bytes",
     "log_size": "bytes",

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from spark_bridge.inputs.checks import PARTITIONS, Checked
 from spark_bridge.inputs.columns import ROW, TableLayout, raw_schema
-from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table
+from spark_bridge.inputs.text import Header, LinesByKind, csv_table, json_table
 
 FILE: Final = "file"
 """The column with the name of a row's file."""
@@ -27,7 +27,7 @@ class Told:
     Attributes:
         file: The file's name.
         checked: The good rows, and the faults of the others.
-        brokers: The positions and the text of lines about brokers.
+        brokers: The positions and the text of lines about brokers, and about the cluster.
     """
 
     file: str
@@ -56,11 +56,13 @@ def check_json_lines(check: Check, layout: TableLayout, file: str, batches: Batc
 
 
 def check_snapshot_lines(check: Check, layout: TableLayout, file: str, batches: Batches) -> Iterator[Told]:
-    """Check JSON lines, some of which are about brokers."""
+    """Check JSON lines, some of which are about brokers, or about the cluster."""
     for lines, rows in _lines(batches):
-        (about, numbers), brokers = by_kind(lines, rows)
+        kinds = LinesByKind.of(lines, rows)
+        about, numbers = kinds.partitions
         checked = check(json_table(about, numbers, layout)) if about else Checked(PARTITIONS.empty_table(), ())
-        yield Told(file, checked, [(row, line) for line, row in zip(*brokers, strict=True)])
+        others = [(row, line) for of in (kinds.brokers, kinds.cluster) for line, row in zip(*of, strict=True)]
+        yield Told(file, checked, others)
 
 
 def check_csv(check: Check, layout: TableLayout, file: str, header: Header, batches: Batches) -> Iterator[Told]:

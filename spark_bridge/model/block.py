@@ -51,6 +51,7 @@ class Block:
         weights: (P, 3) the weight of one replica in each measure: 1, bytes, bytes in per second.
         bytes_out: (P) bytes per second that consumers read from the leader.
         tie: (P) the stable hash that breaks ties.
+        topic_ids: The id of each topic, None for one that is not known; empty if none is.
     """
 
     topics: tuple[str, ...]
@@ -61,6 +62,7 @@ class Block:
     weights: NDArray[np.int64]
     bytes_out: NDArray[np.int64]
     tie: NDArray[np.uint32]
+    topic_ids: tuple[str | None, ...] = ()
 
     @classmethod
     def of(

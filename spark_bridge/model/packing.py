@@ -17,7 +17,7 @@ def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
     """Distribute partitions over blocks, and yield these in order of number.
 
     Args:
-        partitions: Rows of the canonical columns: topic, partition, replicas, bytes, bytes_in, bytes_out.
+        partitions: Rows of the canonical columns: topic, partition, topic_id, replicas, bytes, bytes_in, bytes_out.
         ids: The ids of all brokers, in order.
     """
     hashes = hashes_of(partitions)
@@ -40,6 +40,7 @@ def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32
     loads = [_known(partitions, name) for name in ("bytes", "bytes_in", "bytes_out")]
     return Block(
         topics=tuple(names.to_pylist()),
+        topic_ids=_ids_of(names, partitions),
         topic=pc.index_in(partitions["topic"], names).to_numpy().astype(np.int32),
         partition=partitions["partition"].to_numpy().astype(np.int32),
         before=before,
@@ -48,6 +49,14 @@ def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32
         bytes_out=loads[2],
         tie=hashes[order.to_numpy()],
     )
+
+
+def _ids_of(names: pa.Array, partitions: pa.Table) -> tuple[str | None, ...]:
+    """Return the id of each topic, that of its first row; none if no id is known."""
+    if "topic_id" not in partitions.column_names or partitions["topic_id"].null_count == len(partitions):
+        return ()
+    first = pc.index_in(names, partitions["topic"])
+    return tuple(partitions["topic_id"].take(first).to_pylist())
 
 
 def hashes_of(partitions: pa.Table) -> NDArray[np.uint32]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_bridge.errors import PlanError
-from spark_bridge.outputs.reassignment import LIMIT, steps
+from spark_bridge.outputs.reassignment import LIMIT, Ids, steps
 from spark_bridge.outputs.rows import SCHEMA
 
 
@@ -30,7 +30,7 @@ def claim_folder(folder: Path) -> None:
 
 
 def write_plan(
-    batches: Iterable[pa.RecordBatch], folder: Path, *, part: str = "", limit: int = LIMIT
+    batches: Iterable[pa.RecordBatch], folder: Path, *, part: str = "", limit: int = LIMIT, ids: Ids | None = None
 ) -> tuple[Path, ...]:
     """Write the rows of a plan to a folder and return the files, by name.
 
@@ -44,6 +44,7 @@ def write_plan(
             (the number of a block) and not after the writer, so the files do not depend on the writer, and writing
             them again does no harm.
         limit: The most bytes of each JSON file.
+        ids: The ids of the cluster and of topics, as far as they are known.
 
     Raises:
         PlanError: A file cannot be written, or a partition does not fit in one.
@@ -53,7 +54,7 @@ def write_plan(
             suffix = f"-{part}" if part else ""
             with pq.ParquetWriter(scratch / f"plan{suffix}.parquet", SCHEMA) as parquet:
                 count = 0
-                for count, step in enumerate(steps(_noted(batches, parquet), limit), 1):
+                for count, step in enumerate(steps(_noted(batches, parquet), limit, ids or Ids()), 1):
                     (scratch / f"plan{suffix}-{count:04}.json").write_bytes(step.plan)
                     (scratch / f"rollback{suffix}-{count:04}.json").write_bytes(step.rollback)
             if count == 1:

@@ -22,7 +22,8 @@ NAME_OTHERS = "name brokers or controllers with --bootstrap-server"
 FIRST_MOVE = """\
 Current partition replica assignment
 
-{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2,3],"log_dirs":["any","any","any"]}]}
+{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2,3],"log_dirs":["any","any","any"],\
+"topic_id":"%s"}]}
 
 Save this to use as the --reassignment-json-file option during rollback
 orders-0: complete
@@ -42,7 +43,9 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     assert await klamm("consume", "orders", "-o", "yaml", "--from-offset", "1") == "- offset: 1\n  value: second\n"
     plan = tmp_path / "move.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[4,5,6]}]}')
-    assert await klamm("reassignment", "execute", "--reassignment-json-file", str(plan)) == FIRST_MOVE
+    [dumped] = json.loads(await klamm("state", "dump"))["partitions"]
+    said = await klamm("reassignment", "execute", "--reassignment-json-file", str(plan))
+    assert said == FIRST_MOVE % dumped["topic_id"]
     [partition] = await describe(klamm, "orders")
     isr = partition.pop("isr")
     assert isinstance(isr, list)
@@ -254,6 +257,7 @@ async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
         done = await run_klamm("state", "dump", "--zookeeper", address)
     assert json.loads(done.stdout) == {
         "controller": {"id": None, "epoch": 0},
+        "cluster_id": None,
         "brokers": [],
         "partitions": [],
         "reassign_partitions": [],

@@ -28,10 +28,11 @@ FORMATS = ("json", "jsonl", "parquet")
 async def test_planning_reads_each_format(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/dump-formats"
     moving = ReplicaAssignment((3, 1, 2), (3,), (2,))
-    topic = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((1, 2)), 1: moving}))
+    topic = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((1, 2)), 1: moving}, "id-of-orders"))
     async with open_zookeeper(address) as store:
-        parents = ("/brokers", paths.BROKER_IDS, paths.TOPICS)
+        parents = ("/brokers", paths.BROKER_IDS, paths.TOPICS, "/cluster")
         await store.multi([*map(Create, parents), Create(paths.topic("orders"), topic)])
+        await store.multi([Create(paths.CLUSTER_ID, b'{"version":"1","id":"ours"}')])
         await register_deaf_broker(store, 1)
         for form in FORMATS:
             output = ("--format", form, "--out", str(tmp_path / form))
@@ -46,6 +47,8 @@ async def test_planning_reads_each_format(zookeeper: str, tmp_path: Path) -> Non
         assert cluster.brokers.rows == (Broker(1), dead[0], dead[1])
         assert cluster.partitions["replicas"].to_pylist() == [[1, 2], [3, 1]]
         assert cluster.partitions == clusters[0].partitions
+        assert cluster.partitions["topic_id"].to_pylist() == ["id-of-orders"] * 2
+        assert cluster.cluster_id == "ours"
 
 
 @pytest.mark.parametrize("form", FORMATS)

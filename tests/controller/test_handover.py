@@ -10,6 +10,7 @@ import trio
 
 from controller.admin.handover import HandoverRefused, TakeOver, release, take_over
 from controller.model.election_results import Standby, Won
+from tests.kit.kafka_registrations import MIGRATION
 from tests.kit.officer import Officer, stand_as_kafka
 from transport.metadata import ReplicaAssignment
 from transport.store import formats, paths
@@ -206,7 +207,7 @@ async def test_an_order_needs_a_controller_that_can_carry_it_out(store: MemorySt
     await store.multi([Create(paths.CONTROLLER_EPOCH, b"7")])
     with pytest.raises(HandoverRefused, match="start one with `klamm controller run --kafka`"):
         await take_over(store, 0, SOON)
-    await store.multi([Create(paths.MIGRATION)])
+    await store.multi([Create(paths.MIGRATION, MIGRATION)])
     with pytest.raises(HandoverRefused, match=r"^/migration exists"):
         await take_over(store, 0, SOON)
     assert await store.read([paths.TAKE_OVER]) == [None]

@@ -10,7 +10,9 @@ from functools import partial
 from itertools import count
 
 import pytest
+import trio
 from attrs import define
+from kazoo.client import KazooClient
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
@@ -20,7 +22,7 @@ from controller.node.controller_election import ForeignCluster
 from controller.node.kafka_checks import KafkaChecks
 from simulator.store.ensemble import SimulatedEnsemble
 from tests.controller.meddler import Meddler
-from tests.kit.kafka_registrations import begin_cluster
+from tests.kit.kafka_registrations import MIGRATION, begin_cluster
 from tests.kit.passing_store import PassingStore
 from transport.kafka.registration import encode_controller
 from transport.metadata import BrokerRegistration, Listener
@@ -394,7 +396,7 @@ async def test_a_controller_of_kafkas_that_is_elected_meanwhile_is_seen(store: M
 
 # --- KRaft ------------------------------------------------------------------------------------------------------
 
-MIGRATES: tuple[Op, ...] = (Create(paths.MIGRATION, b"{}"),)
+MIGRATES: tuple[Op, ...] = (Create(paths.MIGRATION, MIGRATION),)
 GOVERNS: tuple[Op, ...] = (Create(paths.CONTROLLER, kafka_holder(kraft_epoch=5)),)
 
 
@@ -421,6 +423,88 @@ async def test_a_migration_that_begins_in_the_last_moment_stops_an_election(stor
     assert isinstance(outcome, Standby)
     assert outcome.reason.startswith("/migration exists")
     assert not await is_there(store, paths.CONTROLLER)
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"null", "not a JSON object"),
+        (b"{", "not JSON"),
+        (b'{"version":0}', "kraft_controller_id must be an integer, is None"),
+    ],
+)
+async def test_a_malformed_migration_is_not_called_one(store: MetadataStore, data: bytes, fault: str) -> None:
+    await store.multi([Create(paths.CONTROLLER_EPOCH, b"0"), Create(paths.MIGRATION, data)])
+    await order(store)
+    with pytest.raises(ForeignCluster) as refusal:
+        await candidate().require_eligible(store)
+    reason = str(refusal.value)
+    assert reason.startswith(f"/migration is malformed, so a migration to KRaft may have begun ({fault}")
+    assert reason.endswith("before an operator has seen that there is no migration, and the znode deleted")
+    assert await candidate().elect(store, None) == Standby(None, reason)
+
+
+EMPTY = "/migration is empty, as zookeeper-security-migration leaves it (KAFKA-19480), and counts as none"
+
+
+async def test_an_empty_migration_counts_as_none_with_a_warning(store: MetadataStore) -> None:
+    await store.multi([Create(paths.MIGRATION)])
+    await candidate().require_eligible(store)
+    me = candidate()
+    with capture_logs() as logs:
+        won = await me.elect(store, None)
+        assert isinstance(won, Won)
+        assert await me.elect(store, won) == won
+    [warning] = [log for log in logs if log["log_level"] == "warning"]
+    assert warning["found"].startswith(EMPTY)
+    assert await read(store, paths.MIGRATION) is not None, "whoever made it keeps it"
+
+
+async def test_null_in_a_real_zookeeper_is_an_empty_migration(zookeeper: str) -> None:
+    root = f"/kafka-office-{next(_numbers)}"
+    async with open_zookeeper(f"{zookeeper}{root}") as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        await trio.to_thread.run_sync(create_null, zookeeper, f"{root}{paths.MIGRATION}")
+        with capture_logs() as logs:
+            assert await candidate().elect(store, None) == Won(1, 1)
+        assert any(log.get("found", "").startswith(EMPTY) for log in logs)
+
+
+def create_null(address: str, path: str) -> None:
+    client = KazooClient(address)
+    client.start()
+    try:
+        client.create(path, None)
+    finally:
+        client.stop()
+        client.close()
+
+
+async def test_a_migration_in_place_of_an_empty_one_in_the_last_moment_stops_an_election(store: MetadataStore) -> None:
+    await store.multi([Create(paths.MIGRATION)])
+    faster = Meddler(store, paths.CONTROLLER, (Set(paths.MIGRATION, MIGRATION, -1),))
+    outcome = await candidate().elect(faster, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.startswith("/migration exists, so a migration to KRaft has begun")
+    assert not await is_there(store, paths.CONTROLLER)
+
+
+async def test_an_empty_migration_that_is_deleted_in_the_last_moment_does_not_matter(store: MetadataStore) -> None:
+    await store.multi([Create(paths.MIGRATION)])
+    faster = Meddler(store, paths.CONTROLLER, (Delete(paths.MIGRATION),))
+    assert isinstance(await candidate().elect(faster, None), Won)
+    assert faster.overtaken == 1
+
+
+async def test_a_migration_that_creates_an_empty_one_again_is_met_in_office(store: MetadataStore) -> None:
+    await store.multi([Create(paths.MIGRATION)])
+    again = (Delete(paths.MIGRATION), Create(paths.MIGRATION, MIGRATION))
+    me, faster = candidate(), Meddler(store, paths.CONTROLLER, again)
+    won = await me.elect(faster, None)
+    assert isinstance(won, Won)
+    with capture_logs() as logs:
+        assert await me.elect(store, won) == won
+    assert [log["event"] for log in logs] == ["still in office, but no longer for long"]
 
 
 async def test_a_standby_does_not_succeed_ours_during_a_migration(open_store: OpenStore, store: MetadataStore) -> None:

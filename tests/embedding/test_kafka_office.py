@@ -7,6 +7,7 @@ import pytest
 from controller.model.context import ControllerContext
 from controller.node.controller_election import ForeignCluster
 from controller.node.service import ControllerService
+from tests.kit.kafka_registrations import MIGRATION
 from tests.kit.service import Controllers, until
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Set, ensure_paths
@@ -67,7 +68,7 @@ def context_of(service: ControllerService) -> ControllerContext:
 async def test_a_cluster_that_migrates_to_kraft_is_left_alone(controllers: Controllers) -> None:
     async with controllers.memory.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
-        await store.multi([Create(paths.MIGRATION)])
+        await store.multi([Create(paths.MIGRATION, MIGRATION)])
         with pytest.raises(ForeignCluster, match="/migration exists"):
             await controllers.start(kafka=True)
 
@@ -76,7 +77,7 @@ async def test_a_standby_stands_down_while_kraft_migrates(controllers: Controlle
     first = await controllers.start_active(kafka=True)
     second = await controllers.start(1002, kafka=True)
     async with controllers.memory.session() as store:
-        await store.multi([Create(paths.MIGRATION)])
+        await store.multi([Create(paths.MIGRATION, MIGRATION)])
         controllers.memory.expire(first.store.session_id)
         for service in (first, second):
             await until(lambda: "/migration exists" in reason_of(service))  # noqa: B023  awaited here

@@ -16,6 +16,7 @@ from controller.node.kafka_checks import KafkaChecks
 from controller.node.service import ControllerService
 from tests.kafka.scripted_broker import HOST, ScriptedBroker
 from tests.kit import kafka_registrations
+from tests.kit.kafka_registrations import MIGRATION
 from tests.kit.service import Controllers, until
 from transport.kafka import messages as kafka
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
@@ -203,6 +204,24 @@ async def test_an_id_that_assignments_name_as_a_brokers(store: MemoryStore, brok
     assert await found(store, controller_id=3) == []
     [live] = await found(store, controller_id=1)
     assert live.text == "id 1 is that of a live broker: give the controller one that no broker has"
+    assert broker.orders == []
+
+
+@pytest.mark.parametrize(
+    ("data", "weight", "text"),
+    [
+        (b"", Weight.LOOK, "/migration is empty, as zookeeper-security-migration leaves it"),
+        (b"{}", Weight.DANGER, "/migration is malformed, so a migration to KRaft may have begun"),
+        (MIGRATION, Weight.DANGER, "/migration exists, so a migration to KRaft has begun"),
+    ],
+)
+async def test_a_migration_znode(
+    store: MemoryStore, broker: ScriptedBroker, data: bytes, weight: Weight, text: str
+) -> None:
+    await store.multi([Create(paths.MIGRATION, data)])
+    [finding] = await found(store)
+    assert finding.weight is weight
+    assert finding.text.startswith(text)
     assert broker.orders == []
 
 

@@ -1,12 +1,25 @@
-"""Registrations as brokers of Apache Kafka 3.9 write them."""
+"""Registrations as brokers of Apache Kafka 3.9 write them, and the state of a migration as its KRaft controllers do."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import orjson
 
 from transport.metadata import Listener
 from transport.store import paths
 from transport.store.protocol import Create, MetadataStore, ensure_paths
+
+MIGRATION: Final = orjson.dumps(
+    {
+        "version": 0,
+        "kraft_metadata_offset": 34,
+        "kraft_controller_id": 3000,
+        "kraft_metadata_epoch": 2,
+        "kraft_controller_epoch": 2,
+    }
+)
+"""`/migration` once KRaft controllers migrate the cluster."""
 
 
 def encode(*listeners: Listener, rack: str | None = None) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.monitoring.cluster_dump import dump_of
@@ -46,6 +47,14 @@ def test_partitions_have_the_size_that_their_leader_tells() -> None:
     ]
     assert (found.others["delete_topics"], found.others["controller"]) == (["old"], {"id": None, "epoch": None})
     assert found.gaps == []
+
+
+def test_ids_are_told_where_they_are_known() -> None:
+    others = replace(state(0), topic_id="id-1"), state(0, topic="clicks")
+    found = dump_of(replace(METADATA, partitions=others), {}, cluster_id="ours")
+    assert found.others["cluster_id"] == "ours"
+    assert {row["topic"]: row["topic_id"] for row in found.partitions} == {"orders": "id-1", "clicks": None}
+    assert dump_of(METADATA, {}).others["cluster_id"] is None
 
 
 def test_the_largest_replica_stands_for_a_leader_that_does_not_tell() -> None:

@@ -13,6 +13,7 @@ import orjson
 from attrs import frozen
 
 from transport.store import fields, formats, paths
+from transport.store.fields import UndecodableZnode
 from transport.store.protocol import Delete, MetadataStore, Op, Znode
 
 DECISIVE: Final = (
@@ -28,6 +29,7 @@ DECISIVE: Final = (
 The epoch comes first: every election raises it, so a write that checks its version is refused if there was one since.
 """
 
+_OF_MIGRATION: Final = ("version", "kraft_controller_id", "kraft_controller_epoch")
 _WRITER: Final = "writer"
 _KLAMM: Final = "klamm"
 _FORCED: Final = "forced"
@@ -62,6 +64,18 @@ class Lock:
 
 
 @frozen
+class MigrationZnode:
+    """`/migration`: empty, a migration to KRaft, or damaged with a `fault`; and its dataVersion.
+
+    Kafka's zookeeper-security-migration creates it empty (KAFKA-19480): no migration has begun then.
+    """
+
+    version: int
+    is_empty: bool
+    fault: str = ""
+
+
+@frozen
 class OfficeZnodes:
     """The decisive znodes as one read found them. `epoch` is None if no controller has ever been elected."""
 
@@ -69,7 +83,7 @@ class OfficeZnodes:
     epoch: int | None
     epoch_version: int
     lock: Lock | None
-    is_migrating: bool
+    migration: MigrationZnode | None
     is_released: bool
     order: int | None
     """The dataVersion of the order to take over; None if there is none."""
@@ -89,7 +103,7 @@ async def read_office(store: MetadataStore, *, watch: bool = False) -> OfficeZno
         None if epoch is None else formats.decode_controller_epoch(epoch.data),
         0 if epoch is None else epoch.stat.version,
         None if lock is None else _decode_lock(lock),
-        migration is not None,
+        None if migration is None else _decode_migration(migration),
         released is not None,
         None if order is None else order.stat.version,
         0 if order is None else order.stat.czxid,
@@ -128,6 +142,20 @@ def _decode_lock(znode: Znode) -> Lock:
     return Lock(controller_id, znode.stat.ephemeral_owner, znode.stat.version)
 
 
+def _decode_migration(znode: Znode) -> MigrationZnode:
+    """Return what `/migration` says; Kafka's own reader rejects one without these numbers."""
+    version = znode.stat.version
+    if not znode.data:
+        return MigrationZnode(version, is_empty=True)
+    try:
+        value = fields.load(paths.MIGRATION, znode.data)
+        for name in _OF_MIGRATION:
+            fields.integer(paths.MIGRATION, value.get(name), name)
+    except UndecodableZnode as damage:
+        return MigrationZnode(version, is_empty=False, fault=damage.fault)
+    return MigrationZnode(version, is_empty=False)
+
+
 def encode_mark(now_ms: int, *, is_forced: bool = False) -> bytes:
     """Encode `/klamm/released` or an order to take over; `now_ms` is the time of the operator's command."""
     return orjson.dumps({"version": 1, "timestamp": str(now_ms)} | ({_FORCED: True} if is_forced else {}))
@@ -137,7 +165,7 @@ def _is_forced(data: bytes) -> bool:
     """Return whether an order is forced. An order counts whatever is in it."""
     try:
         return fields.load(paths.TAKE_OVER, data).get(_FORCED) is True
-    except fields.UndecodableZnode:
+    except UndecodableZnode:
         return False
 
 

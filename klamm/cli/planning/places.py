@@ -18,7 +18,7 @@ from klamm.cli.output_files import check_file, check_parent, is_stream, write_ou
 from klamm.cli.planning.made_from import MADE_FROM
 from spark_bridge.inputs.sources import Source, Url, source_of
 
-_HEAD: Final = b'{"version":1,"partitions":['
+_BEGINS: Final = b'"partitions":['
 _TAIL: Final = b"]}\n"
 _PLAN: Final = "plan.json"
 _NOTHING: Final = b'{"version":1,"partitions":[],"%s":true}\n' % NOTHING_TO_CHANGE.encode()
@@ -110,13 +110,14 @@ def _joined(folder: Path) -> Iterator[bytes]:
     if not files:
         yield _NOTHING
         return
-    yield _HEAD
-    end = b""
+    between = b""
     for file in files:
-        yield b"," if end else b""
-        yield file.read_bytes().removeprefix(_HEAD).removesuffix(b"\n" + _TAIL)
-        end = b"\n"
-    yield end + _TAIL
+        # The head may have the id of the cluster; its quotes are escaped, so this is where the list begins.
+        head, begins, entries = file.read_bytes().partition(_BEGINS)
+        yield between or head + begins
+        yield entries.removesuffix(b"\n" + _TAIL)
+        between = b","
+    yield b"\n" + _TAIL
 
 
 def _is_one_file(path: Path) -> bool:

@@ -19,16 +19,18 @@ from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.move_record import MoveRecord, replicas_before
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
+from controller.admin.plan_ids import Comparison, PlanIds
 from klamm.cli.connect import Cluster, changed_cluster_options
 from klamm.cli.formats import Format, Note, View, output_options
-from klamm.cli.output_files import is_stream, write_output
+from klamm.cli.plan_ids import ids_of, other_cluster_option, require_cluster, require_topics, tell_unchecked
 from klamm.cli.reassignment import preview, throttling
 from klamm.cli.reassignment.cancel import Cancelling
-from klamm.cli.reassignment.files import NOTHING_TO_DO, MoveFile, Targets, encode_targets, json_file, read_document
+from klamm.cli.reassignment.files import NOTHING_TO_DO, MoveFile, Targets, json_file, read_document
 from klamm.cli.reassignment.log_copies import LogCopies, copies_of_file
 from klamm.cli.reassignment.log_moves import LogMoves, log_moves
 from klamm.cli.reassignment.outcomes import MoveOutcome, OutcomeRow, PartitionOutcome, judge, view
 from klamm.cli.reassignment.record_file import Keeping, RecordFile, find_record
+from klamm.cli.reassignment.rollback import write_rollback
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
@@ -55,6 +57,7 @@ class Options:
     output: Format
     throttle: int | None
     forced: bool
+    other_cluster: bool
 
 
 @click.command()
@@ -72,6 +75,7 @@ class Options:
     "--cancel-on-interrupt", is_flag=True, help="Cancel the moves on Ctrl-C, and wait until they are cancelled."
 )
 @click.option("--force", is_flag=True, help="Begin even if partitions have changed since the plan was made.")
+@other_cluster_option
 @throttle_option
 @output_options(list[OutcomeRow] | list[preview.ChangeRow], knows_format=True)
 @changed_cluster_options
@@ -86,16 +90,19 @@ def execute(  # noqa: PLR0913  one for each option
     no_wait: bool,
     cancel_on_interrupt: bool,
     force: bool,
+    other_cluster: bool,
 ) -> View:
     """Begin the moves in a file and wait until they are complete.
 
     Ctrl-C stops waiting; the moves continue, and the command lists those still running. If one of the moves is
-    impossible, or a plan starts from replicas that have changed since, none begins. The exit code is 0 only if all
+    impossible, or a plan starts from replicas that have changed since, was made on another cluster or for topics that
+    were created again, none begins. The exit code is 0 only if all
     moves are complete.
     """
     if no_wait and cancel_on_interrupt:
         raise click.UsageError("--no-wait leaves nothing to interrupt: omit it, or --cancel-on-interrupt")
-    options = Options(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
+    waits, cancels = not no_wait, cancel_on_interrupt
+    options = Options(file, dry_run, rollback_json_file, waits, cancels, output, throttle, force, other_cluster)
     document = read_document(file, may_be_empty=True)
     if not document.targets:
         return View([], [Note(NOTHING_TO_DO)])
@@ -104,7 +111,7 @@ def execute(  # noqa: PLR0913  one for each option
 
 async def _execute(admin: MoveAdmin, document: MoveFile, options: Options) -> View:
     logs = log_moves(admin, document.log_dirs)
-    execution = Execution(admin, document.targets, document.starts, options, logs)
+    execution = Execution(admin, document.targets, document.starts, options, logs, document.ids)
     if await stoppable(execution.prepare):
         return View([], [Note("interrupted: nothing was begun")], INTERRUPTED)
     if execution.over is not None:
@@ -127,10 +134,14 @@ class Execution:
     logs: LogMoves | None = None
     """The log directories that the file names."""
 
+    ids: PlanIds = field(factory=PlanIds)
+    """Those that the file has of its cluster and topics."""
+
     over: View | None = None
     """What there is to show when there is nothing more to do."""
 
     _before: MetadataResponse = field(init=False)
+    _cluster_id: str | None = None
     _refused: dict[TopicPartition, str] = field(factory=dict)
     _is_answered: bool = False
     _is_unseen: bool = False
@@ -149,6 +160,8 @@ class Execution:
         """Check every target before any move begins; show the changes, or write the rollback."""
         self._record = await find_record(self.admin, self.options.file)
         self._before = await self.admin.read_metadata(sorted({tp.topic for tp in self.targets}))
+        self._cluster_id = await self.admin.cluster_id()
+        ids = self._compared_ids()
         faults = preview.faults(self._before, self.targets)
         if self.logs is not None and not faults:
             places = await self.logs.look(preview.rollback(self._before, self.targets))
@@ -158,6 +171,7 @@ class Execution:
             self.over = self._refusals(faults)
             return
         self._refuse_stale()
+        tell_unchecked(ids, is_plan=bool(self.starts))
         if self.options.dry_run:
             planned = await preview.changes(self.admin, self._before, self.targets)
             self.over = preview.view(planned, {} if self.logs is None else self.logs.wanted)
@@ -187,6 +201,14 @@ class Execution:
     def _refused_one(self, tp: TopicPartition, text: str) -> PartitionOutcome:
         return PartitionOutcome(tp, MoveOutcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
 
+    def _compared_ids(self) -> Comparison:
+        """Raise click.ClickException if the file is a plan of another cluster, or of topics that were created again."""
+        other = self.options.other_cluster
+        found = self.ids.compare(self._cluster_id, self._before.partitions, other_cluster=other)
+        require_cluster(found)
+        require_topics(found)
+        return found
+
     def _refuse_stale(self) -> None:
         """Raise click.ClickException if partitions have changed since the plan was made, unless `--force` is given."""
         stale = preview.stale(preview.states_of(self._before), self.targets, self.starts)
@@ -207,21 +229,10 @@ class Execution:
         origins = preview.rollback(self._before, self.targets)
         if self._keeping is not None:
             origins = {tp: self._keeping.record.replicas[tp] for tp in origins}
-        text = encode_targets(origins, self._log_dirs_before)
-        file = self.options.rollback_file
+        ids = ids_of(self._cluster_id, self._before.partitions)
+        rollback = MoveFile(origins, log_dirs=self._log_dirs_before, ids=ids)
         # With JSON or YAML, stdout carries only the document.
-        to_stderr = self.options.output.is_document
-        if file is None:
-            click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
-            click.echo("Save this to use as the --reassignment-json-file option during rollback", err=to_stderr)
-            return
-        data = f"{text}\n".encode()
-        if not file.exists() or is_stream(file):
-            write_output(file, [data])
-        elif not _holds(file, data):
-            raise click.ClickException(
-                f"{file} exists, and may be the rollback of an earlier move: name another with --rollback-json-file"
-            )
+        write_rollback(rollback, self.options.rollback_file, to_stderr=self.options.output.is_document)
 
     async def carry_out(self) -> None:
         """Begin the moves, and wait for them if requested."""
@@ -380,9 +391,3 @@ class Execution:
     def _replicas_before(self, tp: TopicPartition) -> tuple[int, ...]:
         state = preview.states_of(self._before).get(tp)
         return () if state is None else state.replicas
-
-
-def _holds(file: Path, data: bytes) -> bool:
-    """Return whether a file contains exactly these bytes. Raises OSError."""
-    with file.open("rb") as stream:
-        return stream.read(len(data) + 1) == data

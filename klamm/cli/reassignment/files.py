@@ -13,6 +13,7 @@ import orjson
 from attrs import field, frozen
 
 from controller.admin.log_mover import Directories, Replica
+from controller.admin.plan_ids import PlanIds
 from controller.model.faults import replicas_fault
 from klamm.cli.names import NOTHING_TO_CHANGE, is_broker_id
 from spark_bridge.inputs.json_words import fault_of
@@ -27,6 +28,8 @@ LIMIT: Final = Limit(64, "split it")
 NOTHING_TO_DO: Final = "the plan changes nothing: there is nothing to do"
 _LONGEST_FAULT: Final = 200
 _ANY: Final = "any"
+
+_NO_IDS: Final = PlanIds()
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
@@ -56,6 +59,8 @@ class MoveFile:
     targets: Targets
     starts: Targets = field(factory=dict)
     log_dirs: Directories = field(factory=dict)
+    ids: PlanIds = _NO_IDS
+    """Those of the cluster and of topics, as far as the file has them."""
 
 
 def read_document(file: Path, *, may_be_empty: bool = False) -> MoveFile:
@@ -68,18 +73,20 @@ def read_document(file: Path, *, may_be_empty: bool = False) -> MoveFile:
         raise click.ClickException(str(fault)) from None
 
 
-def encode_targets(targets: Targets, log_dirs: Directories = MappingProxyType({})) -> str:
-    """Return Kafka's reassignment JSON in one line, with log_dirs as Kafka's tool writes them."""
+def encode_targets(targets: Targets, log_dirs: Directories = MappingProxyType({}), ids: PlanIds = _NO_IDS) -> str:
+    """Return Kafka's reassignment JSON in one line, with log_dirs as Kafka's tool writes them, and the known ids."""
     entries = [
         {
             "topic": tp.topic,
             "partition": tp.partition,
             "replicas": replicas,
             "log_dirs": [log_dirs.get((tp, broker_id), _ANY) for broker_id in replicas],
+            **({"topic_id": ids.topic_ids[tp.topic]} if tp.topic in ids.topic_ids else {}),
         }
         for tp, replicas in targets.items()
     ]
-    return orjson.dumps({"version": 1, "partitions": entries}).decode()
+    cluster = {} if ids.cluster_id is None else {"cluster_id": ids.cluster_id}
+    return orjson.dumps({"version": 1, **cluster, "partitions": entries}).decode()
 
 
 def decode_document(data: bytes, *, may_be_empty: bool = False) -> MoveFile:
@@ -104,7 +111,11 @@ def decode_document(data: bytes, *, may_be_empty: bool = False) -> MoveFile:
         directories |= {(tp, broker_id): path for broker_id, path in named.items()}
         if "before" in entry:
             starts[tp] = _start(f"partitions[{number}].before", entry["before"])
-    return MoveFile(targets, starts, directories)
+    try:
+        ids = PlanIds.of(value)
+    except ValueError as fault:
+        raise FileFault(str(fault)) from None
+    return MoveFile(targets, starts, directories, ids)
 
 
 def load_object(data: bytes) -> dict[str, Any]:

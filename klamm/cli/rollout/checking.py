@@ -10,10 +10,12 @@ import click
 from controller.admin.disks import disks_of, places_of
 from controller.admin.kafka_progress import Sizes
 from controller.admin.move_admin import ForeignAdmin, MoveAdmin
+from controller.admin.plan_ids import CREATED_AGAIN, Comparison
 from controller.rollout.forecast import forecast
 from controller.rollout.moves import Move, Replicas, interned
 from controller.rollout.room import Shortage, fit
 from klamm.cli.formats import DRY_RUN, View
+from klamm.cli.plan_ids import PLAN_ANEW, require_cluster, require_topics
 from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import MoveFile, Targets
 from klamm.cli.reassignment.log_moves import NOWHERE
@@ -28,25 +30,39 @@ _NAMED: Final = 10
 """The partitions of a kind that are named, each on a line."""
 
 
-def judged(admin: MoveAdmin, metadata: MetadataResponse, file: MoveFile, options: Options) -> dict[TopicPartition, str]:
+async def compared(admin: MoveAdmin, metadata: MetadataResponse, file: MoveFile, *, other_cluster: bool) -> Comparison:
+    """Compare the ids in a plan with those of the cluster. Raises click.ClickException if it is another cluster."""
+    found = file.ids.compare(await admin.cluster_id(), metadata.partitions, other_cluster=other_cluster)
+    require_cluster(found)
+    return found
+
+
+def judged(
+    admin: MoveAdmin, metadata: MetadataResponse, file: MoveFile, options: Options, ids: Comparison
+) -> dict[TopicPartition, str]:
     """Return the partitions that have changed since a plan was made, each with what has changed.
 
     Raises click.ClickException for a plan that is refused.
     """
     if file.log_dirs and not isinstance(admin, ForeignAdmin):
         raise click.ClickException(NOWHERE)
-    changed = changed_in(preview.states_of(metadata), file)
+    if not options.skip_changed:
+        require_topics(ids, f"{PLAN_ANEW}, or leave them out with --skip-changed")
+    changed = changed_in(preview.states_of(metadata), file, ids.created_again)
     _refuse_faults(metadata, {tp: target for tp, target in file.targets.items() if tp not in changed})
     if changed and not options.skip_changed:
         refuse_changed(changed)
     return changed
 
 
-def changed_in(states: Mapping[TopicPartition, PartitionState], file: MoveFile) -> dict[TopicPartition, str]:
+def changed_in(
+    states: Mapping[TopicPartition, PartitionState], file: MoveFile, created_again: Collection[str]
+) -> dict[TopicPartition, str]:
     """Return the partitions that are not as they were when the plan was made, each with what has changed."""
+    others = {tp: CREATED_AGAIN for tp in file.targets if tp.topic in created_again}
     gone = {tp: "there is no such partition" for tp in file.starts if tp not in states}
     there = {tp: start for tp, start in file.starts.items() if tp in states}
-    return {**gone, **preview.stale(states, file.targets, there)}
+    return {**gone, **preview.stale(states, file.targets, there), **others}
 
 
 def _refuse_faults(metadata: MetadataResponse, targets: Targets) -> None:

@@ -16,15 +16,17 @@ import trio
 from controller.rollout.states import GIVEN, Happening, HeldBy, Phase
 from klamm.cli.connect import Cluster, changed_cluster_options
 from klamm.cli.formats import View, dry_run_option, output_options
+from klamm.cli.plan_ids import other_cluster_option
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.rollout.documents import ChangedRollout, RolloutRow
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
 from klamm.cli.rollout.naming import Named, operator, rollout_argument
-from klamm.cli.rollout.options import change_options, quiet_options
+from klamm.cli.rollout.options import Options, change_options, quiet_options
 from klamm.cli.rollout.orders import effect, give, would
 from klamm.cli.rollout.plan_files import PlanFiles, Taken
 from klamm.cli.rollout.run import carry_out
+from klamm.cli.rollout.starting import require_same
 from klamm.cli.rollout.status import JournalView
 from klamm.cli.running import run
 from transport.messages import RolloutChanges, RolloutOrder
@@ -100,25 +102,29 @@ def set_(cluster: Cluster, rollout: str, changes: Mapping[str, Any], *, dry_run:
 
 @click.command()
 @rollout_argument
+@other_cluster_option
 @dry_run_option
 @output_options(ChangedRollout)
 @changed_cluster_options
-def abort(cluster: Cluster, rollout: str, *, dry_run: bool) -> View:
+def abort(cluster: Cluster, rollout: str, *, other_cluster: bool, dry_run: bool) -> View:
     """Cancel what is in flight, and keep the finished ones."""
     named = Named(rollout)
     files = named.from_outside
     if files is None:
-        return give(cluster, named, RolloutOrder.ABORT, dry_run=dry_run)
-    return _checked(files, RolloutOrder.ABORT) if dry_run else _end(cluster, files, Happening.ABORT, None)
+        return give(cluster, named, RolloutOrder.ABORT, ids=named.ids_for(other_cluster), dry_run=dry_run)
+    if dry_run:
+        return _checked(files, RolloutOrder.ABORT)
+    return _end(cluster, files, Happening.ABORT, quiet_options(None, other_cluster=other_cluster))
 
 
 @click.command()
 @rollout_argument
 @throttle_option
+@other_cluster_option
 @dry_run_option
 @output_options(ChangedRollout)
 @changed_cluster_options
-def undo(cluster: Cluster, rollout: str, throttle: int | None, *, dry_run: bool) -> View:
+def undo(cluster: Cluster, rollout: str, throttle: int | None, *, other_cluster: bool, dry_run: bool) -> View:
     """Cancel what is in flight, and move the finished ones back.
 
     Partitions stay as they are whose original replicas are not all alive, or that somebody else has moved since. The
@@ -128,8 +134,11 @@ def undo(cluster: Cluster, rollout: str, throttle: int | None, *, dry_run: bool)
     named = Named(rollout)
     files = named.from_outside
     if files is None:
-        return give(cluster, named, RolloutOrder.UNDO, RolloutChanges(throttle=throttle), dry_run=dry_run)
-    return _checked(files, RolloutOrder.UNDO) if dry_run else _end(cluster, files, Happening.UNDO, throttle)
+        changes, ids = RolloutChanges(throttle=throttle), named.ids_for(other_cluster)
+        return give(cluster, named, RolloutOrder.UNDO, changes, ids=ids, dry_run=dry_run)
+    if dry_run:
+        return _checked(files, RolloutOrder.UNDO)
+    return _end(cluster, files, Happening.UNDO, quiet_options(throttle, other_cluster=other_cluster))
 
 
 @click.command()
@@ -148,11 +157,13 @@ def remove(cluster: Cluster, rollout: str, *, dry_run: bool) -> View:
     return give(cluster, named, RolloutOrder.REMOVE, dry_run=dry_run)
 
 
-def _end(cluster: Cluster, files: PlanFiles, what: Happening, throttle: int | None) -> View:
+def _end(cluster: Cluster, files: PlanFiles, what: Happening, options: Options) -> View:
     content = files.read()
+    if files.holder is None:
+        # Before the order is in the journal, where it would stay.
+        cluster.ask_moves(partial(require_same, files=files, plan=content, options=options))
     _wish(files, what)
     wanted = Phase.ABORTED if what is Happening.ABORT else Phase.UNDONE
-    options = quiet_options(throttle)
     is_told = False
     while True:
         try:

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from controller.admin.client import AdminClient
 from controller.admin.move_admin import MoveAdmin
+from controller.admin.plan_ids import PlanIds
 from klamm.cli.connect import Cluster
 from klamm.cli.names import is_text
 from klamm.cli.rollout.plan_files import PlanFiles
@@ -73,6 +74,16 @@ class Named:
         """The name of the controller's rollout."""
         path = Path(self.text)
         return name_of(path) if path.exists() else self.text
+
+    def ids_for(self, other_cluster: bool) -> PlanIds | None:
+        """Return the ids in the plan, if it is here and must be one for the cluster."""
+        path = Path(self.text)
+        if other_cluster or not path.exists():
+            return None
+        try:
+            return PlanFiles(path).read().file.ids
+        except click.ClickException:
+            return None  # only something of the name of the rollout
 
     def ask(self, cluster: Cluster, question: Callable[[AdminClient, str], Awaitable[T]]) -> T:
         """Ask the controller about its rollout of this name. Raises click.ClickException."""

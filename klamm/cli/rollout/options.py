@@ -16,6 +16,7 @@ from controller.rollout.adapting import FIRST
 from controller.rollout.choosing import Limits
 from klamm.cli.decorators import with_options
 from klamm.cli.names import COUNT, RATE, SIZE
+from klamm.cli.plan_ids import other_cluster_option
 from transport.pages import shown
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class Options:
     elects: bool
     dry_run: bool
     replan: bool = False
+    other_cluster: bool = False
     adapts: bool = False
     """Whether the throttle is changed by how brokers do; `throttle` is then the first one."""
 
@@ -135,6 +137,7 @@ _OPTIONS: Final = (
         is_flag=True,
         help="Plan again from the state of now if partitions have changed, or the rollout was aborted.",
     ),
+    other_cluster_option,
     click.option("--ignore-room", is_flag=True, help="Begin even if the plan does not seem to fit the disks."),
     click.option("--no-elect", is_flag=True, help="Do not elect preferred leaders at the end."),
     click.option("--dry-run", is_flag=True, help="Only check the plan, and show what it needs."),
@@ -193,6 +196,7 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
         no_elect: bool,
         dry_run: bool,
         replan: bool,
+        other_cluster: bool,
         **more: object,
     ) -> T:
         if replan and (dry_run or skip_changed):
@@ -210,6 +214,7 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
             elects=not no_elect,
             dry_run=dry_run,
             replan=replan,
+            other_cluster=other_cluster,
             adapts=throttle == AUTO,
         )
         return command(options=options, **more)
@@ -217,7 +222,7 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
     return with_options(with_run_options, _OPTIONS)
 
 
-def quiet_options(throttle: int | None) -> Options:
+def quiet_options(throttle: int | None, *, other_cluster: bool) -> Options:
     """Return the options of a process that ends a rollout."""
     return Options(
         _DEFAULTS,
@@ -229,4 +234,5 @@ def quiet_options(throttle: int | None) -> Options:
         ignore_room=False,
         elects=False,
         dry_run=False,
+        other_cluster=other_cluster,
     )

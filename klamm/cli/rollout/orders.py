@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from controller.admin.client import AdminClient
+from controller.admin.plan_ids import PlanIds
 from controller.model.rollout_rows import settings_fault
 from controller.rollout.orders import changed, refusal, refusal_of_unusable
 from controller.rollout.states import MoveState
 from klamm.cli.connect import Cluster
 from klamm.cli.formats import DRY_RUN, View
+from klamm.cli.plan_ids import other_cluster_fault
 from klamm.cli.rollout.described import complete, report_of, state_of
 from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.naming import Named, Nowhere, Refused, operator
@@ -26,12 +28,18 @@ def give(
     changes: RolloutChanges | None = None,
     *,
     without_dead: bool = False,
+    ids: PlanIds | None = None,
     dry_run: bool,
 ) -> View:
-    """Give an order to the controller, and return the rollout as it is then."""
+    """Give an order to the controller, and return the rollout as it is then.
+
+    With the `ids` of a plan, one for another cluster is refused.
+    """
     wanted = changes or RolloutChanges()
 
     async def ask(admin: AdminClient, name: str) -> View:
+        if ids is not None and (fault := other_cluster_fault(ids.compare(await admin.cluster_id(), ()))):
+            raise Refused(fault)
         found = await admin.describe_rollouts([name])
         if not found:
             raise Nowhere(name)

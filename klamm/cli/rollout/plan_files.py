@@ -17,6 +17,7 @@ import click
 from attrs import field, frozen
 
 from controller.admin.log_mover import Replica
+from controller.admin.plan_ids import PlanIds
 from controller.rollout.moves import Replicas
 from klamm.cli.planning.made_from import emptied_by
 from klamm.cli.reassignment.files import MoveFile, Targets, read_document
@@ -65,6 +66,7 @@ class PlanFiles:
         targets: dict[TopicPartition, Replicas] = {}
         starts: dict[TopicPartition, Replicas] = {}
         log_dirs: dict[Replica, str] = {}
+        ids = PlanIds()
         for file in files:
             part = read_document(file, may_be_empty=True)
             twice = next((tp for tp in part.targets if tp in targets), None)
@@ -73,7 +75,11 @@ class PlanFiles:
             targets.update(part.targets)
             starts.update(part.starts)
             log_dirs.update(part.log_dirs)
-        whole = MoveFile(_ordered(targets, starts, emptied_by(self.path)), starts, log_dirs)
+            try:
+                ids = ids.together(part.ids)
+            except ValueError as fault:
+                raise click.ClickException(f"{file}: {fault}") from None
+        whole = MoveFile(_ordered(targets, starts, emptied_by(self.path)), starts, log_dirs, ids)
         return Plan(whole, _digest(whole))
 
     @contextmanager

@@ -21,7 +21,7 @@ from klamm.cli.planning.made_from import MadeFrom
 from klamm.cli.planning.making import plan_into
 from klamm.cli.planning.places import workplace
 from klamm.cli.reassignment import preview
-from klamm.cli.rollout.checking import changed_in
+from klamm.cli.rollout.checking import changed_in, compared
 from klamm.cli.rollout.documents import ChangedRollout
 from klamm.cli.rollout.history import History
 from klamm.cli.rollout.journal import Journal
@@ -29,10 +29,10 @@ from klamm.cli.rollout.plan_files import Plan, PlanFiles
 from klamm.cli.streams import line_of
 
 
-def replanned(cluster: Cluster, files: PlanFiles) -> bool:
+def replanned(cluster: Cluster, files: PlanFiles, *, other_cluster: bool) -> bool:
     """Plan again if that is necessary; return whether there is anything to move. Raises click.ClickException."""
     made_from = MadeFrom.read(files.path)
-    if not _is_needed(cluster, files):
+    if not _is_needed(cluster, files, other_cluster=other_cluster):
         return True
     folder = files.path.resolve()
     with workplace(str(folder)) as place:
@@ -57,20 +57,21 @@ def nothing_left(name: str) -> View:
     return View(ChangedRollout(name, "nothing_to_move"), ["planned again: nothing is left to be moved"])
 
 
-def _is_needed(cluster: Cluster, files: PlanFiles) -> bool:
+def _is_needed(cluster: Cluster, files: PlanFiles, *, other_cluster: bool) -> bool:
     """Return whether a plan cannot be carried out as it is. A rollout that has begun continues with its plan."""
     history = History()
     history.take(Journal(files.journal).read())
     if history.digest is not None:
         return history.state.phase is Phase.ABORTED
-    return cluster.ask_moves(partial(_has_changed, plan=files.read()))
+    return cluster.ask_moves(partial(_has_changed, plan=files.read(), other_cluster=other_cluster))
 
 
-async def _has_changed(admin: MoveAdmin, plan: Plan) -> bool:
+async def _has_changed(admin: MoveAdmin, plan: Plan, *, other_cluster: bool) -> bool:
     if not plan.file.targets:
         return True  # it may be different by now
     metadata = await admin.read_metadata(sorted({tp.topic for tp in plan.file.targets}))
-    return bool(changed_in(preview.states_of(metadata), plan.file))
+    ids = await compared(admin, metadata, plan.file, other_cluster=other_cluster)
+    return bool(changed_in(preview.states_of(metadata), plan.file, ids.created_again))
 
 
 def _free_name(folder: Path) -> Path:

@@ -17,12 +17,14 @@ from controller.admin.rollouts import rollout_moves
 from controller.rollout.moves import Move
 from klamm.cli.connect import Cluster, changed_cluster_options
 from klamm.cli.formats import Note, View, output_options
+from klamm.cli.plan_ids import tell_unchecked
 from klamm.cli.progress import is_animated
 from klamm.cli.reassignment import preview
 from klamm.cli.reassignment.files import NOTHING_TO_DO
 from klamm.cli.rollout.checking import (
     check_room,
     checked,
+    compared,
     judged,
     moves_of,
     needs_in_words,
@@ -73,7 +75,7 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> V
         # Planning takes a while to import.
         from klamm.cli.rollout.replanning import nothing_left, replanned
 
-        if not replanned(cluster, files):
+        if not replanned(cluster, files, other_cluster=options.other_cluster):
             return nothing_left(name)
     content = files.read()
     if not content.file.targets:
@@ -92,12 +94,13 @@ class Handing:
 
     async def hand_over(self, admin: AdminClient) -> View:
         """Check the plan, upload it and start it. Raises click.ClickException if it is refused."""
+        file, options = self.plan.file, self.options
+        metadata = await admin.read_metadata(sorted({tp.topic for tp in file.targets}))
+        found = await compared(admin, metadata, file, other_cluster=options.other_cluster)
         there = await self._there(admin)
         if there is not None:
             return there
-        file, options = self.plan.file, self.options
-        metadata = await admin.read_metadata(sorted({tp.topic for tp in file.targets}))
-        changed = judged(admin, metadata, file, options)
+        changed = judged(admin, metadata, file, options, found)
         states = preview.states_of(metadata)
         planned = await moves_of(admin, states, file, [tp for tp in file.targets if tp not in changed], {})
         if not planned:
@@ -110,9 +113,11 @@ class Handing:
             return View(ChangedRollout(self.name, "nothing_to_move"), ["nothing is left to carry out"])
         await check_room(admin, moves, file, options)
         needs = needs_of(moves, states, options)
+        if not options.dry_run:
+            click.echo(needs_in_words(needs), err=True)
+        tell_unchecked(found, is_plan=bool(file.starts))
         if options.dry_run:
             return checked(self.name, needs)
-        click.echo(needs_in_words(needs), err=True)
         ids = {state.topic: state.topic_id for state in metadata.partitions}
         await self._upload(admin, moves, ids, changed)
         started = await admin.start_rollout(self.name, self.plan.digest, len(moves), settings_of(options), operator())

@@ -43,6 +43,7 @@ _VARYING: Final = (
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "00:00:00"),
     (re.compile(r"\b\d+(\.\d+)? (s|ms)\b"), "N s"),
     (re.compile(r"trace [0-9a-f]{32}"), "trace DIGEST"),
+    (re.compile(r'("topic_id": ?)"[\w-]{22}"'), r'\1"ID"'),
     (re.compile(r"^(rate|left) +\S.*", re.MULTILINE), r"\1  VARIES"),
     # The progress of a rollout, which is printed as often as there is time for it.
     (re.compile(r"^\d+ of \d+ done, .*\n", re.MULTILINE), ""),

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
-from controller.events import RolloutLook
+from controller.events import RolloutLook, TopicChange
 from controller.handlers import rollout_plans
 from controller.model.facts import MinIsrRead
 from controller.model.rounds import Step, apply
@@ -158,6 +158,22 @@ async def test_a_topic_that_is_deleted_and_created_again_is_another_one(operator
     await operator.bench.store.multi([Create(paths.topic("orders"), formats.encode_topic(other))])
     await operator.fail_over()
     assert operator.in_flight() == []
+    another = "overridden: its topic was deleted and created again"
+    assert await operator.states() == {0: another, 1: another, 2: another}
+
+
+async def test_a_topic_that_is_created_again_between_the_upload_of_a_plan_and_its_start_is_not_moved(
+    operator: Operator,
+) -> None:
+    moves = [RolloutMove("orders", number, TARGET, ORIGIN, "id-of-orders") for number in range(3)]
+    assert (await operator.upload(*moves)).left_out == ()
+    await operator.bench.delete_topic("orders", 20)
+    await operator.bench.handle(TopicChange())
+    other = formats.TopicZnode({n: ReplicaAssignment(ORIGIN) for n in range(20)}, "id-of-another")
+    await operator.bench.store.multi([Create(paths.topic("orders"), formats.encode_topic(other))])
+    await operator.bench.handle(TopicChange())
+    await operator.bench.ask(StartRolloutRequest("monday", "digest", 3), StartRolloutResponse)
+    await operator.finish()
     another = "overridden: its topic was deleted and created again"
     assert await operator.states() == {0: another, 1: another, 2: another}
 

@@ -66,7 +66,7 @@ def outcome(engine: Engine, brokers: Brokers, goal: Goal, folder: Path) -> Engin
     summary = summarize(planned, {}, 0).to_document()
     assert summary.pop("engine") == engine.name
     folder.mkdir()
-    write(planned, folder)
+    write(planned, folder, "a-cluster")
     return EngineOutcome(summary, {path.name: path.read_bytes() for path in sorted(folder.iterdir())})
 
 

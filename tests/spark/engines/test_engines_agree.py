@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +42,10 @@ goals = pytest.mark.parametrize(
 @cache
 def cluster() -> tuple[pa.Table, Brokers]:
     made = GeneratedCluster(shape(PARTITIONS))
-    return crowded(table_of(made), made.brokers), made.brokers
+    rows = crowded(table_of(made), made.brokers)
+    # The ids of all topics but some are known.
+    ids = [None if topic.endswith("7") else f"id-of-{topic}" for topic in rows["topic"].to_pylist()]
+    return rows.append_column("topic_id", pa.array(ids, pa.string())), made.brokers
 
 
 def shuffled(rows: pa.Table, seed: int) -> pa.Table:
@@ -64,6 +69,14 @@ def blocks_in(engine: OnSpark) -> list[Block]:
     return [Block.from_bytes(row["state"]) for row in sorted(rows, key=lambda row: row["number"])]
 
 
+def require_ids(files: Mapping[str, bytes]) -> None:
+    documents = [json.loads(data) for name, data in files.items() if name.endswith(".json")]
+    assert {document["cluster_id"] for document in documents} == {"a-cluster"}
+    for entry in (entry for document in documents for entry in document["partitions"]):
+        known = None if entry["topic"].endswith("7") else f"id-of-{entry['topic']}"
+        assert entry.get("topic_id") == known
+
+
 def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None = None, cuts: int = 2) -> None:
     some, brokers = cluster()
     rows = some if rows is None else rows
@@ -74,6 +87,7 @@ def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None =
     assert one.summary["changed"] > 0
     assert one.summary == other.summary
     assert one.files == other.files
+    require_ids(one.files)
     assert same_blocks(here.held, blocks_in(there))
     there.close()
 

@@ -79,6 +79,8 @@ def test_what_kafkas_tools_print_is_a_snapshot(kind: str, tmp_path: Path) -> Non
     rows = [(row["topic"], row["partition"], row["replicas"], row["leader"]) for row in read.partitions.to_pylist()]
     assert rows == [("orders", 0, [1, 2], leaders[0]), ("orders", 1, [2, 3], leaders[1])]
     assert read.brokers.ids.tolist() == [1, 2, 3]
+    topic_id = "WzBhpQh9Ruu0FLB4rdHrGw" if "TopicId" in text else None
+    assert read.partitions["topic_id"].to_pylist() == [topic_id] * 2
 
 
 @pytest.mark.parametrize("kind", ["generated", "described in a move"])

@@ -29,6 +29,9 @@ LOADS: Rows = [
     {"topic": row["topic"], "partition": row["partition"], "bytes": n * 10**9, "bytes_in": n / 4, "bytes_out": None}
     for n, row in enumerate(PARTITIONS[:100])
 ]
+for row in PARTITIONS[:40]:
+    row["topic_id"] = "id-of-orders"
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 BAD_PARTITIONS: Rows = [
     PARTITIONS[3],
     {"topic": "no name", "partition": 1, "replicas": [1]},
@@ -36,6 +39,7 @@ BAD_PARTITIONS: Rows = [
     {"topic": "new", "partition": 1, "replicas": [1, 1]},
     {"topic": "new", "partition": 2, "replicas": []},
     {"topic": "new", "partition": 3, "replicas": [-1]},
+    {"topic": "new", "partition": 4, "replicas": [1], "topic_id": "not/one"},
 ]
 BAD_LOADS: Rows = [
     LOADS[50],
@@ -46,12 +50,15 @@ BAD_LOADS: Rows = [
 
 
 def as_document(rows: Rows, path: Path) -> None:
-    path.write_text(json.dumps({"brokers": BROKERS, "partitions": rows}, indent=1))
+    path.write_text(json.dumps({"cluster_id": CLUSTER, "brokers": BROKERS, "partitions": rows}, indent=1))
 
 
 def as_json_lines(rows: Rows, path: Path) -> None:
-    brokers = BROKERS if "replicas" in rows[0] else []
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows[:60], *brokers, *rows[60:]]))
+    # A request that names a topic is no partition.
+    requests = {"reassign_partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]}
+    cluster = {"controller": {"id": 1}, "cluster_id": CLUSTER, **requests}
+    others = [*BROKERS, cluster] if "replicas" in rows[0] else []
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows[:60], *others, *rows[60:]]))
 
 
 def as_json_list(rows: Rows, path: Path) -> None:
@@ -61,7 +68,7 @@ def as_json_list(rows: Rows, path: Path) -> None:
 def as_parquet(rows: Rows, path: Path) -> None:
     path.mkdir()
     if "replicas" in rows[0]:
-        (path / "brokers.json").write_text(json.dumps({"brokers": BROKERS}))
+        (path / "brokers.json").write_text(json.dumps({"cluster_id": CLUSTER, "brokers": BROKERS}))
     # Files whose columns differ in type, and one that lacks some.
     wide, narrow = pa.Table.from_pylist(rows[:20]), pa.Table.from_pylist(rows[20:])
     narrow = narrow.set_column(1, "partition", narrow["partition"].cast(pa.int32()))
@@ -107,12 +114,13 @@ def outcome(spark: SparkSession, sources: Sources, scratch: Path) -> tuple[objec
     tables = [from_bytes(pa.py_buffer(row["rows"])) for row in read.dealt.collect()]
     assert len(tables) == read.blocks
     rows = pa.concat_tables(tables).sort_by([("topic", "ascending"), ("partition", "ascending")]).to_pylist()
-    return rows, read.brokers, read.set_aside, read.unknown_loads
+    return rows, read.brokers, read.set_aside, read.unknown_loads, read.cluster_id
 
 
 def outcome_here(sources: Sources) -> tuple[object, ...]:
     read = read_cluster(sources)
-    return read.partitions.to_pylist(), read.brokers, read.set_aside, read.unknown_loads
+    assert read.cluster_id == CLUSTER
+    return read.partitions.to_pylist(), read.brokers, read.set_aside, read.unknown_loads, read.cluster_id
 
 
 @pytest.mark.parametrize("as_snapshot", SNAPSHOT_FORMATS)
@@ -128,6 +136,7 @@ def test_the_same_of_each_snapshot(as_snapshot: Write, spark: SparkSession, tmp_
         "duplicate replica": 1,
         "no replicas": 1,
         "not a broker id": 1,
+        "not a topic id": 1,
     }
     assert outcome(spark, sources, tmp_path / "aside") == here
     require_same_refusal(spark, Sources(path), tmp_path / "refused")

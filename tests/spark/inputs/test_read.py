@@ -51,7 +51,7 @@ def test_takes_what_planning_needs_in_order_and_ignores_the_rest(tmp_path: Path)
         ),
     )
     assert cluster.brokers.rows == (Broker(1, "a"), Broker(2))
-    unknown = {"bytes": None, "bytes_in": None, "bytes_out": None}
+    unknown = {"topic_id": None, "bytes": None, "bytes_in": None, "bytes_out": None}
     assert cluster.partitions.to_pylist() == [
         row(topic="a", leader=None) | unknown,
         row(leader=2) | unknown,

@@ -188,6 +188,11 @@ def test_an_unknown_column_of_a_snapshot_is_refused_on_spark(kind: str, tmp_path
 CAPACITIES = {"brokerCapacities": [{"brokerId": "-1", "capacity": {"DISK": "100000", "CPU": "100"}, "doc": "all"}]}
 SETS = {"brokerSets": [{"brokerSetId": "Blue", "brokerIds": [0, 1]}]}
 LOADED = {"hosts": [], "brokers": [{"Broker": 1, "Rack": "a", "DiskMB": 3.5, "BrokerState": "ALIVE"}], "version": 1}
+DIRECTORIES = (
+    "column 'log_dirs' cannot be planned with: plans do not choose the log directories of replicas: leave it out, and "
+    "give the bytes of all directories of a broker as disk"
+)
+WITH_DIRECTORIES = BROKER | {"log_dirs": ["/disk1", "/disk2"]}
 BAD_TABLES: dict[str, tuple[str, str | list[Row], str]] = {
     "racks": ("b.csv", "id,racks\n1,a\n", f"b.csv: {NEAREST_RACK}"),
     "State": ("b.csv", "id,State\n1,draining\n", f"b.csv: {NEAREST_STATE}"),
@@ -197,6 +202,12 @@ BAD_TABLES: dict[str, tuple[str, str | list[Row], str]] = {
     "a JSON list": ("b.json", json.dumps([BROKER, {"id": 2, "racks": "b"}]), f"b.json: entry 2: {NEAREST_RACK}"),
     "JSON lines": ("b.jsonl", as_lines([{"id": 2, "State": "dead"}]), f"b.jsonl: line 1: {NEAREST_STATE}"),
     "Parquet": ("b.parquet", [{"id": 2, "racks": "b"}], f"b.parquet: {NEAREST_RACK}"),
+    "log_dirs in CSV": ("b.csv", "id,log_dirs\n1,/disk1\n", f"b.csv: {DIRECTORIES}"),
+    "log_dirs in a JSON list": ("b.json", json.dumps([BROKER, WITH_DIRECTORIES]), f"b.json: entry 2: {DIRECTORIES}"),
+    "log_dirs in JSON lines": ("b.jsonl", as_lines([WITH_DIRECTORIES]), f"b.jsonl: line 1: {DIRECTORIES}"),
+    "log_dirs in a document": (
+        "b.json", as_document("brokers", [BROKER, WITH_DIRECTORIES]), f"b.json: entry 2: {DIRECTORIES}"),
+    "log_dirs in Parquet": ("b.parquet", [WITH_DIRECTORIES], f"b.parquet: {DIRECTORIES}"),
     "capacity.json": (
         "b.json", json.dumps(CAPACITIES, indent=1), f"b.json: this is Cruise Control's capacity.json: {TABLE}"),
     "capacity.json in one line": (
@@ -248,6 +259,9 @@ def test_what_a_dump_and_kafkas_tools_write_beside_is_known(tmp_path: Path) -> N
             assert len(read_cluster(Sources(written(tmp_path / name, content))).partitions) == len(rows)
         table = written(tmp_path / "s.parquet", rows)
         assert len(read_cluster(Sources(table)).partitions) == len(rows)
+    listed = {"brokers": [WITH_DIRECTORIES], "partitions": [PARTITION]}
+    for name, content in (("s.json", json.dumps(listed, indent=1)), ("s.jsonl", as_lines([DUMPED, WITH_DIRECTORIES]))):
+        assert 1 in read_cluster(Sources(written(tmp_path / name, content))).brokers.ids
     # One table may hold the partitions and their loads.
     file = written(tmp_path / "both.parquet", [both])
     assert read_cluster(Sources(file, (file,))).partitions["bytes"].to_pylist() == [5]

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from controller.admin.plan_ids import PlanIds
 from klamm.cli.reassignment.files import decode_document
 from spark_bridge.errors import PlanError
-from spark_bridge.outputs.reassignment import LIMIT, steps
+from spark_bridge.outputs.reassignment import LIMIT, Ids, steps
 from spark_bridge.outputs.rows import SCHEMA
 from transport.metadata import TopicPartition
 
@@ -67,7 +68,22 @@ def test_a_document_has_a_partition_a_line() -> None:
     )
 
 
+def test_documents_have_the_ids_that_are_known() -> None:
+    ids = Ids('of "it"', {"orders": "id-1", "clicks": None})
+    [step] = steps(batches([("orders", 1, [2, 3], [2, 1]), ("clicks", 0, [1], [4])]), ids=ids)
+    assert step.plan.decode() == (
+        '{"version":1,"cluster_id":"of \\"it\\"","partitions":[\n'
+        '{"topic":"orders","partition":1,"replicas":[2,1],"before":[2,3],"topic_id":"id-1"},\n'
+        '{"topic":"clicks","partition":0,"replicas":[4],"before":[1]}\n'
+        "]}\n"
+    )
+    for document in (step.plan, step.rollback):
+        assert decode_document(document).ids == PlanIds('of "it"', {"orders": "id-1"})
+
+
 def test_documents_are_filled_to_the_last_byte() -> None:
+    [with_ids] = steps(batches([("orders", 0, [1], [2])]), ids=Ids("a", {"orders": "b"}))
+    assert len(list(steps(batches([("orders", 0, [1], [2])]), len(with_ids.plan), Ids("a", {"orders": "b"})))) == 1
     rows = batches([("orders", n, [1, 2], [1, 3]) for n in range(10)])
     [whole] = steps(rows)
     assert len(list(steps(rows, len(whole.plan)))) == 1
