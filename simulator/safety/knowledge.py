@@ -62,6 +62,7 @@ class Knowledge:
         """Forget what a controller forgets when it takes office."""
         self._readings.clear()
         self._unaddressable.clear()
+        self._is_listing = False
         self._leaving.clear()
         self._kept_out.clear()
         self.logs.clear()

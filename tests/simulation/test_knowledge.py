@@ -60,6 +60,16 @@ def test_a_controller_knows_nothing_before_it_reads() -> None:
     assert knowledge.brokers is None
 
 
+def test_a_single_registration_read_after_an_election_is_no_listing() -> None:
+    knowledge = Knowledge()
+    read(knowledge, b1=1)
+    knowledge.took_office()
+    data = formats.encode_broker(BrokerRegistration(1, "h", 1, 1), 0)
+    stat = Stat(czxid=1, mzxid=1, ctime_ms=0, mtime_ms=0, version=0, ephemeral_owner=1)
+    knowledge.looked([paths.broker(1)], [Znode(data, stat)])
+    assert knowledge.brokers is None
+
+
 def test_a_broker_is_live_as_long_as_it_was_read() -> None:
     knowledge = known(b1=1)
     assert (standings(knowledge), standings(knowledge, 2)) == ([LIVE], [DEAD])
