@@ -23,10 +23,14 @@ PARTITIONS: Final = pa.schema(
         ("partition", pa.int32()),
         ("replicas", pa.list_(pa.int32())),
         ("leader", pa.int32()),
+        ("min_insync_replicas", pa.int32()),
         (ROW, pa.int64()),
     ]
 )
-"""Good rows of a snapshot: `replicas` is the target of one being reassigned, `leader` one of them or null."""
+"""Good rows of a snapshot: `replicas` is the target of one being reassigned, `leader` one of them or null.
+
+min.insync.replicas is null if it is unknown, or not a number that can be met or missed.
+"""
 
 LOADS: Final = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), *((name, pa.int64()) for name in MEASURES), (ROW, pa.int64())]
@@ -68,7 +72,9 @@ def check_partitions(raw: pa.Table) -> Checked:
     ]
     good, bad = _sorted_out(raw, faults)
     led = target.contains(leader)
-    columns = [raw["topic"], raw["partition"], target.array(), pa.array(leader, mask=~led), raw[ROW]]
+    least = _numbers(raw["min_insync_replicas"], 0)
+    least_isr = pa.array(least, mask=(least < 1) | (least > _INT32_MAX))
+    columns = [raw["topic"], raw["partition"], target.array(), pa.array(leader, mask=~led), least_isr, raw[ROW]]
     table = pa.table(columns, names=PARTITIONS.names)
     return Checked((table.filter(pa.array(good)) if bad else table).cast(PARTITIONS), bad)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow
+from spark_bridge.model.summary import Evenness, Flow, KeptReplicas, Load, OverfullDisk, PlannedBroker, RackFlow
 
 
 class PlannedRack(Struct):
@@ -53,6 +53,12 @@ class PlanReport(Struct):
     needless: list[str]
     notes: list[str]
     rack_flows: list[RackFlow]
+    warnings: list[str]
+    kept: list[KeptReplicas]
+    stranded: int
+    first_stranded: list[str]
+    unrepaired: int
+    overfull: list[OverfullDisk]
     ratio: float | None
     racks: list[PlannedRack]
     hottest: list[HotBroker]

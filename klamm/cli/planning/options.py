@@ -37,6 +37,7 @@ class Options(TypedDict, total=False):
     leaders: str | None
     ignore_racks: bool
     force: bool
+    dead_is_gone: bool
     engine: str
     master: str | None
     remote: str | None
@@ -74,6 +75,7 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
                 leaders=None if leaders is None else LeaderScope(leaders),
                 force=options.get("force", False),
                 exclude=options["exclude"],
+                dead_is_gone=options.get("dead_is_gone", False),
             ),
             output=str(output),
             engine=EngineName(options["engine"]),
@@ -152,6 +154,11 @@ _CHOICES: Final = (
         callback=_ids,
         shell_complete=broker_lists,
         help="Brokers that receive nothing new and keep what they have.",
+    ),
+    click.option(
+        "--dead-is-gone",
+        is_flag=True,
+        help="Move replicas off brokers that do not serve; without it they keep what they have.",
     ),
     click.option(
         "--tolerance",

@@ -57,7 +57,7 @@ def asked(seed: int, kind: str) -> Instance:
     most = max(map(len, given.replicas))
     goals = {
         "remove": evolve(given.goal),
-        "dead": Goal(GoalKind.REPAIR_RACKS),
+        "dead": Goal(GoalKind.REPAIR_RACKS, dead_is_gone=True),
         "raise": factor(min(most + 1, len(brokers))),
         "lower": factor(max(1, most - 1)),
     }

@@ -165,4 +165,5 @@ def _lists_of(given: Instance, blocks: Sequence[Block]) -> tuple[tuple[int, ...]
         for block in blocks
         for topic, number, after in zip(block.topic, block.partition, block.after, strict=True)
     }
-    return tuple(lists[name] for name in given.names)
+    # What no broker serves is left out of the blocks, and so stays as it is.
+    return tuple(lists.get(name, before) for name, before in zip(given.names, given.replicas, strict=True))
