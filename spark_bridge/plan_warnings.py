@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers
-from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
+from spark_bridge.model.goal import MOST_REPLICAS, Goal
 from spark_bridge.model.lists import lengths
 from spark_bridge.model.summary import KeptReplicas, OverfullDisk, PlannedBroker
 from spark_bridge.report.measures import size
@@ -80,10 +80,10 @@ def warnings_of(
 def _of_kept(kept: Sequence[KeptReplicas], goal: Goal) -> str:
     total = sum(one.replicas for one in kept)
     listed = _some([f"{one.replicas:,} on broker {one.broker}" for one in kept])
-    ids = ",".join(str(one.broker) for one in kept[:_SHOWN])
-    cure = f"`klamm plan remove-brokers --brokers {ids}` or --dead-is-gone moves them"
-    if goal.kind is GoalKind.LEADERS or goal.dead_is_gone:
-        cure = "this goal does not move them"
+    ids = ",".join(str(one.broker) for one in kept)
+    # Goals that move nothing because of a broker's state do not move these even if dead is gone.
+    or_gone = " or --dead-is-gone" if goal.mends else ""
+    cure = f"`klamm plan remove-brokers --brokers {ids}`{or_gone} moves them"
     return f"{things(total, 'replica')} left on brokers that do not serve: {listed}; {cure}"
 
 
