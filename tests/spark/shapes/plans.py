@@ -56,6 +56,11 @@ class ShapePlan:
     is_cut: bool = False
     beside: bool = False
 
+    @property
+    def spares(self) -> bool:
+        """Return whether the plan leaves racks as they are because disks have no room."""
+        return self.summary is not None and self.summary.unrepaired > 0
+
 
 def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> ShapePlan:
     """Plan an instance that was dealt into blocks."""

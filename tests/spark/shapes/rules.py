@@ -159,18 +159,21 @@ def _patterns(topics: tuple[str, ...]) -> list[re.Pattern[str]]:
     return [re.compile(".*".join(map(re.escape, name.split("*")))) for name in topics]
 
 
-def broken_rules(given: Instance, lists: Lists, *, beside: bool = False) -> list[str]:
+def broken_rules(given: Instance, lists: Lists, *, beside: bool = False, spares: bool = False) -> list[str]:
     """Return what a plan breaks, a line each that begins with the rule's name.
 
     Args:
         given: The instance.
         lists: The plan.
         beside: Whether racks count what brokers keep that get nothing.
+        spares: Whether partitions may stay as little spread as they were.
     """
     rules = Rules.of(given)
     found: list[str] = []
     for (topic, number), before, after in zip(given.names, given.replicas, lists, strict=True):
         broken = [*_of_partition(rules, topic, before, after)]
+        if spares and rules.crowd(after, len(after)) <= rules.crowd(before, len(after)):
+            broken = [rule for rule in broken if rule != "too many in a rack"]
         if beside and rules.crams(before, after):
             broken.append("too many in a rack beside what brokers keep")
         found += [f"{rule}: {topic}-{number} {tuple(before)} -> {tuple(after)}" for rule in broken]
