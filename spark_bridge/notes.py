@@ -20,29 +20,36 @@ def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal, even: Sequence[Evenne
     """Yield notes on bounds that could not be reached, and on requests that may be mistakes."""
     if goal.kind is not GoalKind.LEADERS and not bounds.terms.receives.any():
         yield "no broker may receive replicas: all of them are excluded, draining or dead, so none moves"
+    out = _out(bounds, goal)
     if bounds.is_cut:
-        yield _cut(bounds, brokers)
+        yield _cut(bounds, brokers, out)
     yield from _oversized(bounds, brokers)
-    yield from _out_of_bounds(bounds, brokers, goal)
+    yield from _out_of_bounds(bounds, brokers, goal, out)
     of_added = [*_of_added(bounds, brokers, goal)] if goal.kind is GoalKind.ADD_BROKERS else []
     yield from of_added
     if not of_added:
-        yield from _missed(bounds, goal, even)
+        yield from _missed(bounds, goal, even, out)
 
 
 _HARDLY = 1e-6
 """A load outside its bounds by at most this part of a share counts as within them."""
 
 
-def _out(bounds: Bounds) -> NDArray[np.float64]:
-    out = bounds.terms.violations(bounds.after)
+def _out(bounds: Bounds, goal: Goal) -> NDArray[np.float64]:
+    """Return (B, 3) how far brokers are out of bounds; a broker near its share whose disk is smaller is within them.
+
+    A warning names the brokers above their disks (see `plan_warnings`).
+    """
+    terms, size = bounds.terms, bounds.after[:, BYTES]
+    out = terms.violations(bounds.after)
+    is_full = (size > terms.disk) & (size <= terms.share[:, BYTES] * (1 + goal.tolerance))
+    out[is_full, BYTES] = 0.0
     return np.where(out > _HARDLY, out, 0.0)
 
 
-def _cut(bounds: Bounds, brokers: Brokers) -> str:
+def _cut(bounds: Bounds, brokers: Brokers, out: NDArray[np.float64]) -> str:
     """Report that the limit on work ended the search, and how far from their bounds brokers are."""
     ended = "the search reached the limit on the work for a plan"
-    out = _out(bounds)
     if not out.any():
         return f"{ended}: all brokers are within their bounds, but a plan that moves less may exist"
     worst, m = np.unravel_index(out.argmax(), out.shape)
@@ -55,9 +62,8 @@ def _cut(bounds: Bounds, brokers: Brokers) -> str:
     return f"{ended}: {count} {are} still out of bounds, {worst_is}; planning again after it may bring them closer"
 
 
-def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
+def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal, out: NDArray[np.float64]) -> Iterator[str]:
     """Name the brokers that the plan could not bring within the goal's bounds."""
-    out = _out(bounds)
     for m, measure in enumerate(MEASURES):
         if count := int(np.count_nonzero(out[:, m])):
             worst = int(out[:, m].argmax())
@@ -89,9 +95,8 @@ _MISSED: Final = {
 """The reasons why a goal leaves loads less even than a rebalance would."""
 
 
-def _missed(bounds: Bounds, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:
+def _missed(bounds: Bounds, goal: Goal, even: Sequence[Evenness], out: NDArray[np.float64]) -> Iterator[str]:
     """Explain why measures end farther from their shares than aimed at, unless another note does."""
-    out = _out(bounds)
     told = {measure for m, measure in enumerate(MEASURES) if out[:, m].any()}
     far = [row for row in even if row.reachable + _HARDLY < row.after <= row.before]
     names = [row.measure for row in far if row.measure not in told]

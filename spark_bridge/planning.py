@@ -32,6 +32,7 @@ from spark_bridge.remote_folder import RemoteFolder, SharedFolder, remove_folder
 from spark_bridge.rounds.bytes_out import plan_bytes_out
 from spark_bridge.rounds.leaders import plan_leaders
 from spark_bridge.rounds.moves import Afresh, Evening, plan_moves
+from spark_bridge.rounds.stranded import Stranded, leave_out
 from spark_bridge.rules import disk_tally, disk_violations, violations
 from spark_bridge.summing import Planned, marks_of, needless, summarize
 
@@ -124,18 +125,22 @@ def _claimed_here(output: Path) -> Iterator[Path]:
 def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress) -> Planned:
     """Plan the blocks of an engine, and check the plan against the rules.
 
+    Partitions that cannot be changed now leave their blocks first (see `leave_out`).
+
     If evening out leaves a measure less even than it was and than forced moves make it, the plan is made again with
     less evening out, unless it is forced.
 
     Raises:
         PlanError: The goal cannot be planned, or the plan breaks a rule.
     """
-    planned = _planned(engine, brokers, goal, progress)
+    stranded = leave_out(engine, brokers)
+    planned = evolve(_planned(engine, brokers, goal, progress), stranded=stranded)
     if not goal.force and (worse := _worse(planned)):
         planned = _less_evened(planned, progress, worse)
     progress(Progress("checking"))
-    check(engine, brokers, goal, counts_rests=bool(planned.bounds.terms.rests.any()))
-    return evolve(planned, goal=goal)
+    bounds = planned.bounds
+    check(engine, brokers, goal, counts_rests=bool(bounds.terms.rests.any()), spares=bounds.unrepaired > 0)
+    return evolve(planned, goal=goal, stranded=stranded)
 
 
 def _less_evened(planned: Planned, progress: OnProgress, worse: tuple[str, ...]) -> Planned:
@@ -157,7 +162,7 @@ def _planned(
     bounds = plan_moves(engine, brokers, goal, progress, evening)
     leaders = plan_leaders(engine, brokers, bounds.terms, goal, progress)
     plan_bytes_out(engine, brokers, bounds.terms, goal, progress)
-    return Planned(engine, brokers, goal, bounds, leaders)
+    return Planned(engine, brokers, goal, bounds, leaders, Stranded.nothing(brokers))
 
 
 def _worse(planned: Planned) -> tuple[str, ...]:
@@ -214,10 +219,11 @@ class _Broken:
     brokers: Brokers
     goal: Goal
     counts_rests: bool
+    spares: bool
 
     def __call__(self, number: int, block: Block) -> list[str]:
         del number
-        return violations(block, self.brokers, self.goal, counts_rests=self.counts_rests)
+        return violations(block, self.brokers, self.goal, counts_rests=self.counts_rests, spares=self.spares)
 
 
 @frozen(eq=False)
@@ -233,13 +239,13 @@ class _Checked:
         }
 
 
-def check(engine: Engine, brokers: Brokers, goal: Goal, *, counts_rests: bool = True) -> None:
+def check(engine: Engine, brokers: Brokers, goal: Goal, *, counts_rests: bool = True, spares: bool = False) -> None:
     """Check a plan against the hard rules (see `violations`).
 
     Raises:
         PlanError: It breaks a rule for a partition, which is a bug of this program, or does not fit on the disks.
     """
-    broken = _Broken(brokers, goal, counts_rests)
+    broken = _Broken(brokers, goal, counts_rests, spares)
     tally = engine.ask(_Checked(broken))
     if tally["broken"].any():
         (first,) = engine.texts(broken, 1)

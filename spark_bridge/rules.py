@@ -22,15 +22,19 @@ Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
 
-def violations(block: Block, brokers: Brokers, goal: Goal, *, counts_rests: bool = True) -> list[str]:
+def violations(
+    block: Block, brokers: Brokers, goal: Goal, *, counts_rests: bool = True, spares: bool = False
+) -> list[str]:
     """Return the violations of hard rules in a planned block: a line for each, in the order of partitions and rules.
 
     A line names the partition, its broker ids before and after, and the rule. A broker that the goal removes counts as
     draining, whatever its state. Unless `counts_rests`, racks may be filled as if brokers that do not receive kept
-    nothing.
+    nothing. If the plan `spares` repairs of racks, partitions may stay as little spread as they were.
     """
     plan = _Plan.of(block, brokers, goal)
-    rules = (*_RULES, *_RULES_OF[goal.kind], *((_is_spread_beside,) if counts_rests else ()))
+    rules = [*_RULES, *_RULES_OF[goal.kind], *((_is_spread_beside,) if counts_rests else ())]
+    if spares:
+        rules = [_is_no_less_spread if rule is _is_spread else rule for rule in rules]
     found = [(row, place, text) for place, rule in enumerate(rules) for row, text in rule(plan)]
     return [f"{_moved(block, brokers, row)}: {text}" for row, _, text in sorted(found)]
 
@@ -64,6 +68,8 @@ class _Plan:
         broken: (P) whether a list has a gap, or a value that is not the index of a broker.
         new: (P, W) replicas on brokers that had none of the partition before.
         left: (P, R) replicas that were removed from their brokers.
+        lost: (P) how many replicas were removed from brokers that do not serve, beyond those that a list that gets
+            shorter may drop.
         wanted: (P) replication factor.
         receives: (B) whether a broker may receive replicas.
         drained: (B) whether all replicas of a broker must leave.
@@ -82,6 +88,7 @@ class _Plan:
     broken: Flags
     new: Flags
     left: Flags
+    lost: Counts
     wanted: Counts
     receives: Flags
     drained: Flags
@@ -99,28 +106,36 @@ class _Plan:
         after = np.where(known, block.after, NOBODY).astype(np.int32)
         named = np.isin(brokers.ids, sorted(goal.brokers))
         removed = named & (goal.kind is GoalKind.REMOVE_BROKERS)
-        gone = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-        # A draining broker keeps its replicas under two goals: relieving moves only replicas of the named brokers, and
-        # choosing leaders moves none.
-        drained = gone & (goal.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS})
+        gone = removed | brokers.in_state(BrokerState.DRAINING) | ~brokers.serves
+        # A broker that does not serve keeps its replicas unless the goal removes it. A draining broker keeps them under
+        # two goals: relieving moves only replicas of the named brokers, and choosing leaders moves none.
+        leaves = removed | brokers.in_state(BrokerState.DRAINING) | (~brokers.serves & goal.dead_is_gone)
+        drained = leaves & (goal.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS})
+        relieved = named & (goal.kind is GoalKind.RELIEVE)
+        keeps = ~brokers.serves & ~drained & ~(relieved & goal.dead_is_gone)
         excluded = np.isin(brokers.ids, sorted(goal.exclude))
-        receives = brokers.in_state(BrokerState.LIVE) & ~removed & ~excluded
+        receives = brokers.in_state(BrokerState.LIVE) & brokers.serves & ~removed & ~excluded
         wanted = _wanted(block, goal)
-        racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
+        racks = _Racks.of(brokers, receives, wanted, keeps, counted=goal.racks)
         kept = np.where(_at(drained, before), NOBODY, before)
         # What relieved brokers have may leave.
-        rests = ~receives & ~drained & ~(named & (goal.kind is GoalKind.RELIEVE))
+        rests = ~receives & ~drained & (keeps | ~relieved)
         beside = racks.beside(np.where(_at(rests, before), before, NOBODY), receives, wanted)
         new = (after != NOBODY) & ~shared(after, before)
+        left = (before != NOBODY) & ~shared(before, after)
+        # A list that gets shorter drops replicas on brokers that do not serve first.
+        shorter = np.maximum(counts(kept != NOBODY) - wanted, 0)
+        dropped = np.minimum(shorter, counts(_at(keeps, before)))
         # Replicas must move if their broker drains or their rack has too many; the others could stay.
-        keepable = counts(kept != NOBODY) - racks.crowded(kept)
+        keepable = counts(kept != NOBODY) - dropped - racks.crowded(kept)
         return cls(
             before=before,
             after=after,
             ids=brokers.ids,
             broken=~known.all(axis=1) | ((after[:, :-1] == NOBODY) & (after[:, 1:] != NOBODY)).any(axis=1),
             new=new,
-            left=(before != NOBODY) & ~shared(before, after),
+            left=left,
+            lost=np.maximum(counts(left & _at(keeps, before)) - shorter, 0),
             wanted=wanted,
             receives=receives,
             drained=drained,
@@ -141,23 +156,31 @@ class _Racks:
     Attributes:
         rack: (B) the number of each broker's rack.
         limit: (P) how many replicas a rack may have; larger than any list if racks do not count.
+        keeps: (B) the brokers that keep what they have, even if their rack has too many.
         counted: Whether racks count.
     """
 
     rack: NDArray[np.int32]
     limit: Counts
+    keeps: Flags
     counted: bool
 
     @classmethod
-    def of(cls, brokers: Brokers, receives: Flags, wanted: Counts, *, counted: bool) -> _Racks:
+    def of(cls, brokers: Brokers, receives: Flags, wanted: Counts, keeps: Flags, *, counted: bool) -> _Racks:
         own = len(brokers.rack_names) + np.arange(len(brokers))
         rack = np.where(brokers.rack == NO_RACK, own, brokers.rack).astype(np.int32)
         limit = _least_limit(np.bincount(rack[receives]), wanted)
-        return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max), counted)
+        return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max), keeps, counted)
 
     def crowded(self, replicas: NDArray[np.int32]) -> Counts:
-        """Return the number of replicas of each partition above the limit of their racks."""
-        return counts(nth(self._of(replicas)) * (replicas != NOBODY) > self.limit[:, None])
+        """Return the number of replicas of each partition that are too many in their racks, without those kept."""
+        if not self.keeps.any():
+            return counts(nth(self._of(replicas)) * (replicas != NOBODY) > self.limit[:, None])
+        fixed = _at(self.keeps, replicas)
+        order = np.argsort(~fixed, axis=1, kind="stable")
+        ordered = np.take_along_axis(replicas, order, axis=1)
+        loose = (ordered != NOBODY) & ~np.take_along_axis(fixed, order, axis=1)
+        return counts((nth(self._of(ordered)) > self.limit[:, None]) & loose)
 
     def beside(self, rests: NDArray[np.int32], receives: Flags, wanted: Counts) -> Counts:
         """Return (P) the smallest number of replicas in a rack with which all have a place, given those that rest."""
@@ -225,6 +248,11 @@ def _leaves_the_drained(plan: _Plan) -> Found:
     yield from _slots(plan, plan.after, stays, "is draining or dead, but keeps its replica")
 
 
+def _stays_on_the_down(plan: _Plan) -> Found:
+    for row in np.flatnonzero(plan.lost):
+        yield int(row), f"{plan.lost[row]} replicas leave brokers that do not serve and that the goal does not remove"
+
+
 def _is_spread(plan: _Plan) -> Found:
     for row in np.flatnonzero(plan.crowded).tolist():
         yield row, _crowd(plan, row)
@@ -286,6 +314,7 @@ _RULES: tuple[Rule, ...] = (
     _has_no_duplicates,
     _goes_to_receivers,
     _leaves_the_drained,
+    _stays_on_the_down,
 )
 
 _RULES_OF: dict[GoalKind, tuple[Rule, ...]] = {

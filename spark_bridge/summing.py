@@ -11,17 +11,19 @@ from numpy.typing import NDArray
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.flows import Flows
 from spark_bridge.kernel.leader_view import LeaderView
-from spark_bridge.kernel.tally import Tally, cost, loads, moved, sums
+from spark_bridge.kernel.tally import Tally, all_loads, cost, moved
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.model.block import NOBODY, Block
+from spark_bridge.model.block import NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import NO_RACK, Broker, Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal, LeaderScope
-from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow, Summary
+from spark_bridge.model.summary import Evenness, Flow, KeptReplicas, Load, PlannedBroker, RackFlow, Summary
 from spark_bridge.notes import notes_of
 from spark_bridge.outputs.reasons import TEXTS, Marks, Reason, reasons_of
+from spark_bridge.plan_warnings import overfull_disks, spread_of, warnings_of
 from spark_bridge.rounds.evenness import COLUMNS, evenness
 from spark_bridge.rounds.leaders import leading
 from spark_bridge.rounds.moves import Bounds
+from spark_bridge.rounds.stranded import Stranded
 
 MOST_FLOWS = 200
 MOST_RACK_FLOWS = 10_000
@@ -42,21 +44,13 @@ class AtLast:
         # NOBODY, -1, which stands for reasons that name no broker, counts in the last column.
         np.add.at(by_broker, (reasons.kind.astype(np.intp), reasons.broker), 1)
         return {
-            "before": _all_loads(block, self.brokers, before=True),
-            "after": _all_loads(block, self.brokers, before=False),
+            "before": all_loads(block, self.brokers, before=True),
+            "after": all_loads(block, self.brokers, before=False),
             "reasons": by_broker,
             "moved": np.array([len(block), int(moved(block).sum()), cost(block)]),
             "max_weight": block.weights.max(axis=0, initial=0),
+            **spread_of(block, self.marks.rack),
         }
-
-
-def _all_loads(block: Block, brokers: int, *, before: bool) -> NDArray[np.int64]:
-    """Return (B, 5) replicas, leaders, bytes, bytes in and bytes out of each broker."""
-    lists = block.before if before else block.after
-    weighed = loads(block, brokers, before=before)
-    leader = lists[:, 0]
-    led = sums(leader, np.ones(len(block), np.int64), brokers)
-    return np.stack([weighed[:, 0], led, weighed[:, 1], weighed[:, 2], sums(leader, block.bytes_out, brokers)], axis=1)
 
 
 def marks_of(brokers: Brokers, bounds: Bounds) -> Marks:
@@ -77,6 +71,7 @@ class Planned:
     goal: Goal
     bounds: Bounds
     leaders: LeaderView
+    stranded: Stranded
 
     def evenness(self, tally: Tally) -> tuple[Evenness, ...]:
         """Return the evenness of the loads of all blocks."""
@@ -94,17 +89,20 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
     rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)
     partitions, replicas, size = tally["moved"].tolist()
     reasons = _reasons(tally["reasons"], brokers)
+    changes = _changes(brokers, bounds, tally, planned.stranded)
+    disks = tuple(overfull_disks(changes))
+    kept = _kept(brokers, bounds, tally)
     return Summary(
         goal=str(goal.kind),
         options=_options(goal),
         engine=engine.name,
-        partitions=partitions,
+        partitions=partitions + planned.stranded.count,
         changed=sum(reasons.values()),
         reordered=int(tally["reasons"][Reason.PREFERRED_LEADER].sum()),
         moved_replicas=replicas,
         moved_bytes=size,
         lower_bound=bounds.lower_bound,
-        brokers=_changes(brokers, bounds, tally),
+        brokers=changes,
         evenness=even,
         flows=tuple(flows),
         flows_left=flows_left,
@@ -115,7 +113,19 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
         worse=worse,
         needless=needless(planned, tally, even) if worse else (),
         notes=tuple(notes_of(bounds, brokers, goal, even)),
+        warnings=tuple(warnings_of(planned, tally, kept, disks)),
+        kept=kept,
+        stranded=planned.stranded.count,
+        first_stranded=planned.stranded.first,
+        unrepaired=bounds.unrepaired,
+        overfull=disks,
     )
+
+
+def _kept(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[KeptReplicas, ...]:
+    """Return what the plan leaves on brokers that do not serve, apart from partitions that it cannot change."""
+    left = np.where(bounds.terms.keeps, tally["after"][:, REPLICAS], 0).tolist()
+    return tuple(KeptReplicas(row.id, count) for row, count in zip(brokers.rows, left, strict=True) if count)
 
 
 _ALMOST = 1e-3
@@ -172,6 +182,7 @@ def _options(goal: Goal) -> dict[str, str]:
         "leaders": str(goal.leader_scope),
         "ignore-racks": "" if goal.racks else "yes",
         "force": "yes" if goal.force else "",
+        "dead-is-gone": "yes" if goal.dead_is_gone else "",
     }
     return {name: value for name, value in told.items() if value}
 
@@ -180,8 +191,8 @@ def _list(ids: frozenset[int]) -> str:
     return ", ".join(map(str, sorted(ids)))
 
 
-def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[PlannedBroker, ...]:
-    before, after = tally["before"].tolist(), tally["after"].tolist()
+def _changes(brokers: Brokers, bounds: Bounds, tally: Tally, stranded: Stranded) -> tuple[PlannedBroker, ...]:
+    before, after = ((tally[name] + stranded.load).tolist() for name in ("before", "after"))
     return tuple(
         PlannedBroker(
             id=broker.id,
@@ -200,6 +211,8 @@ def _state(broker: Broker, terms: Terms, index: int) -> str:
     """Return a broker's state under the goal: removed brokers are draining, and those it excludes are excluded."""
     if broker.state is not BrokerState.LIVE:
         return str(broker.state)
+    if not broker.serves:
+        return str(BrokerState.DEAD)
     if terms.leaves[index]:
         return str(BrokerState.DRAINING)
     return str(broker.state if terms.receives[index] else BrokerState.EXCLUDED)

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from controller.admin import kafka_settings
 from controller.admin.kafka_cluster import KafkaCluster
+from controller.admin.least_isrs import least_isrs_in
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError
 from transport.kafka.reading import quorum
 from transport.messages import (
     UNKNOWN,
@@ -47,14 +48,7 @@ async def controller_of(cluster: KafkaCluster, found: MetadataResponse) -> tuple
 async def least_isrs(cluster: KafkaCluster, topics: Iterable[str]) -> dict[str, int]:
     """Return min.insync.replicas of each topic; those whose settings we may not read are missing."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(topics)]
-    told = await kafka_settings.describe(cluster, resources, (MIN_INSYNC_REPLICAS,))
-    return {
-        one.resource.name: int(entry.value)
-        for one in told
-        if one.error is ErrorCode.NONE
-        for entry in one.entries
-        if entry.name == MIN_INSYNC_REPLICAS
-    }
+    return least_isrs_in(await kafka_settings.describe(cluster, resources, (MIN_INSYNC_REPLICAS,)))
 
 
 def counted(found: MetadataResponse, least: Mapping[str, int]) -> DescribeClusterResponse:

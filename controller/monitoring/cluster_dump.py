@@ -7,18 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import frozen
 
+from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.client import AdminClient
+from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.disks import apart, may_share
 from controller.admin.kafka_progress import Sizes
-from controller.admin.move_admin import MoveAdmin
-from transport.errors import ErrorCode
+from controller.admin.least_isrs import least_isrs_in
+from transport.errors import ApiError, ErrorCode
 from transport.kafka.volume import Volume
-from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse, PartitionState
+from transport.messages import (
+    UNKNOWN,
+    BrokerEndpoint,
+    ConfigResource,
+    ConfigResourceType,
+    LogDir,
+    MetadataResponse,
+    PartitionState,
+)
 from transport.metadata import LEADER_DURING_DELETE
+from transport.wire import WireError
 
 _MAY_SHARE: Final = "some of its log directories may be on one disk"
 
@@ -38,17 +51,38 @@ class ClusterDump:
                 yield {name: row[name] for name in ("topic", "partition", "bytes")}
 
 
-async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None, disks_remedy: str = "") -> ClusterDump:
-    """Read metadata, and the log directories of all brokers; see `dump_of`. Raises ApiError, WireError."""
+async def dump_cluster(admin: ClusterAdmin, *, shared_disks: bool | None = None, disks_remedy: str = "") -> ClusterDump:
+    """Read metadata, the log directories of all brokers, and min.insync.replicas of topics; see `dump_of`.
+
+    Raises ApiError, WireError.
+    """
     metadata = await admin.read_metadata()
     dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
+    least = await _least_isrs(admin, {state.topic for state in metadata.partitions})
     cluster_id = await admin.cluster_id()
-    return dump_of(metadata, dirs, shared_disks=shared_disks, disks_remedy=disks_remedy, cluster_id=cluster_id)
+    return dump_of(metadata, dirs, least, shared_disks=shared_disks, disks_remedy=disks_remedy, cluster_id=cluster_id)
+
+
+async def _least_isrs(admin: ClusterAdmin, topics: Iterable[str]) -> Mapping[str, int]:
+    """Return min.insync.replicas of topics; those whose settings cannot be read are missing."""
+    try:
+        if isinstance(admin, AdminClient):
+            resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(topics)]
+            return least_isrs_in(await admin.describe_configs(resources))
+        # The classes of Kafka's messages take a while to import.
+        from controller.admin.kafka_admin import KafkaAdmin  # noqa: PLC0415
+        from controller.admin.kafka_summary import least_isrs  # noqa: PLC0415
+
+        assert isinstance(admin, KafkaAdmin), "there are no other clusters with all operations"
+        return await least_isrs(admin.cluster, topics)
+    except (ApiError, ClusterUnreachable, WireError):
+        return {}
 
 
 def dump_of(
     metadata: MetadataResponse,
     dirs: Mapping[int, BrokerLogDirs],
+    least: Mapping[str, int] = MappingProxyType({}),
     *,
     shared_disks: bool | None = None,
     disks_remedy: str = "",
@@ -56,8 +90,9 @@ def dump_of(
 ) -> ClusterDump:
     """Combine metadata and log directories into a dump, with the id of the cluster if it has one.
 
-    `shared_disks` says whether directories of a broker that may be on one disk are; if that is None, the disk is not
-    known, and the gap about it names the `disks_remedy`: how the user says so.
+    `least` has min.insync.replicas of the topics of which it is known. `shared_disks` says whether directories of a
+    broker that may be on one disk are; if that is None, the disk is not known, and the gap about it names the
+    `disks_remedy`: how the user says so.
     """
     kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
     deleted = {state.topic for state in metadata.partitions} - {state.topic for state in kept}
@@ -74,7 +109,8 @@ def dump_of(
         "delete_topics": sorted(deleted),
         "undecodable": [],
     }
-    rows = [_partition(state, sizes, places) for state in sorted(kept, key=lambda state: state.tp)]
+    ordered = sorted(kept, key=lambda state: state.tp)
+    rows = [_partition(state, sizes, places, least.get(state.topic)) for state in ordered]
     return ClusterDump(rows, others, list(_gaps(dirs, disks, rows, disks_remedy)))
 
 
@@ -145,7 +181,7 @@ def _places(dirs: Mapping[int, BrokerLogDirs]) -> _Places:
     }
 
 
-def _partition(state: PartitionState, sizes: Sizes, places: _Places) -> dict[str, Any]:
+def _partition(state: PartitionState, sizes: Sizes, places: _Places, least_isr: int | None) -> dict[str, Any]:
     phase = "OnlinePartition" if state.leader >= 0 else "OfflinePartition"
     return {
         "topic": state.topic,
@@ -159,6 +195,7 @@ def _partition(state: PartitionState, sizes: Sizes, places: _Places) -> dict[str
         "leader_epoch": state.leader_epoch,
         "controller_epoch": _known(state.controller_epoch),
         "partition_state": phase,
+        "min_insync_replicas": least_isr,
         "bytes": _size(state, sizes),
         "log_dirs": [places.get((broker, *state.tp)) for broker in state.replicas],
     }

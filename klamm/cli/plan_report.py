@@ -15,7 +15,7 @@ from spark_bridge.model.summary import PlannedBroker, Summary
 from spark_bridge.report.measures import BYTES, BYTES_IN, LEADERS, REPLICAS, Measure, known, percent
 from spark_bridge.report.racks import by_rack, rack_name, together
 from spark_bridge.report.shares import hottest, that_change_most
-from spark_bridge.report.words import IDLE, Cost, caveats, is_idle, moves_data, things, verdict, warnings
+from spark_bridge.report.words import IDLE, Cost, caveats, is_idle, judgements, moves_data, things, verdict
 
 WIDTH: Final = 80
 _MOST_BROKERS: Final = 12
@@ -45,8 +45,15 @@ def print_report(summary: Summary, file: IO[str], *, is_wide: bool = False, head
             click.echo(file=file)
         else:
             click.echo(_wrapped(part, width), file=file)
-    for text in warnings(summary):
+    print_warnings(summary, file)
+    for text in judgements(summary):
         click.echo(bold(_wrapped(text, width), "red" if summary.needless else None), file=file)
+
+
+def print_warnings(summary: Summary, file: IO[str]) -> None:
+    """Print what a plan leaves at risk, a line for each, in every format."""
+    for text in summary.warnings:
+        click.echo(bold(f"warning: {text}"), file=file)
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -79,7 +86,7 @@ def _cost(summary: Summary) -> Iterator[str]:
 
 def _evenness(summary: Summary) -> Iterator[_Table]:
     rows = [
-        (row.measure, percent(row.before), percent(row.after), percent(row.reachable), verdict(row))
+        (row.measure, percent(row.before), percent(row.after), percent(row.reachable), verdict(row, summary))
         for row in summary.evenness
     ]
     if rows:

@@ -55,7 +55,11 @@ def _merged(known: dict[int, Broker], parts: Iterable[Part], new: BrokerState) -
         seen.add(id_)
         said = {name: row[name] for name in ("rack", "capacity", "disk") if row[name] not in {None, ""}}
         if row["state"]:
-            said["state"] = BrokerState(row["state"])
+            said["state"] = state = BrokerState(row["state"])
+            # A broker that the snapshot does not list is down, unless the table says that it is live.
+            said["is_down"] = state in {BrokerState.EXCLUDED, BrokerState.DRAINING} and (
+                id_ not in brokers and new is BrokerState.DEAD
+            )
         brokers[id_] = evolve(brokers.get(id_, Broker(id_, state=new)), **said)
     return brokers
 

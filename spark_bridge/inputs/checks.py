@@ -24,12 +24,14 @@ PARTITIONS: Final = pa.schema(
         ("topic_id", pa.string()),
         ("replicas", pa.list_(pa.int32())),
         ("leader", pa.int32()),
+        ("min_insync_replicas", pa.int32()),
         (ROW, pa.int64()),
     ]
 )
 """Good rows of a snapshot: `replicas` is the target of one being reassigned, `leader` one of them or null.
 
-`topic_id` is null if it is not known.
+`topic_id` is null if it is not known; min.insync.replicas is null if it is unknown, or not a number that can be met or
+missed.
 """
 
 LOADS: Final = pa.schema(
@@ -74,7 +76,9 @@ def check_partitions(raw: pa.Table) -> Checked:
     good, bad = _sorted_out(raw, faults)
     led = target.contains(leader)
     led_by = pa.array(leader, mask=~led)
-    columns = [raw["topic"], raw["partition"], raw["topic_id"], target.array(), led_by, raw[ROW]]
+    least = _numbers(raw["min_insync_replicas"], 0)
+    least_isr = pa.array(least, mask=(least < 1) | (least > _INT32_MAX))
+    columns = [raw["topic"], raw["partition"], raw["topic_id"], target.array(), led_by, least_isr, raw[ROW]]
     table = pa.table(columns, names=PARTITIONS.names)
     return Checked((table.filter(pa.array(good)) if bad else table).cast(PARTITIONS), bad)
 

@@ -137,6 +137,7 @@ _OF_PARTITIONS = (
     Column("replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids", is_needed=True),
     Column("removing_replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids"),
     Column("leader", pa.int64(), frozenset({int, _NONE}), "a broker id, or -1 for none"),
+    Column("min_insync_replicas", pa.int64(), frozenset({int, _NONE}), "a whole number"),
 )
 
 _OF_THE_DUMP = frozenset(

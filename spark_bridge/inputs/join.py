@@ -21,6 +21,7 @@ CANONICAL: Final = pa.schema(
         ("topic_id", pa.string()),
         ("replicas", pa.list_(pa.int32())),
         ("leader", pa.int32()),
+        ("min_insync_replicas", pa.int32()),
         *((name, pa.int64()) for name in MEASURES),
     ]
 )
@@ -137,7 +138,8 @@ class Joined:
 
     def table(self) -> pa.Table:
         """Return rows of `CANONICAL`."""
-        columns = [self.partitions[name] for name in ("topic", "partition", "topic_id", "replicas", "leader")]
+        names = ("topic", "partition", "topic_id", "replicas", "leader", "min_insync_replicas")
+        columns = [self.partitions[name] for name in names]
         return pa.table([*columns, *self.loads.columns()], CANONICAL)
 
     def assigned(self) -> NDArray[np.int32]:

@@ -89,10 +89,10 @@ def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], N
     _drop(block, kept, (kept != NOBODY) & terms.leaves[kept], view)
     for rows, measures in in_turn(block):
         long = np.where(rows, wanted, UNBOUNDED)
-        _shrink(block, kept, long, limits, view.by(terms, measures), terms.rack.tolist())
+        _shrink(block, kept, long, limits, view.by(terms, measures), terms)
     view = view.by(terms, view.measures)
     if terms.repairs:
-        _drop(block, kept, surplus(kept, terms.rack, limits[0], np.array(view.full)), view)
+        _drop(block, kept, surplus(kept, terms.rack, limits[0], np.array(view.full), terms.keeps), view)
     missing = wanted - lengths(kept)
     # Places of replicas that leave are filled first, then those at the end.
     free = kept == NOBODY
@@ -112,24 +112,27 @@ def _shrink(
     wanted: NDArray[np.int64],
     limits: tuple[NDArray[np.int32], NDArray[np.int32]],
     view: View,
-    rack_of: list[int],
+    terms: Terms,
 ) -> None:
     """Drop replicas from lists that are longer than wanted: each from the fullest broker, never the first of a list.
 
-    Replicas are dropped first from racks above the first limit, which would have to move otherwise, then from those
-    above the second one, then from any. Partitions are taken from the heaviest to the lightest, so that the light ones
-    even out what the heavy ones left.
+    A copy that cannot be read is worth less than one that can. So those on brokers that do not serve are dropped before
+    all others, the first of a list included. Apart from this, replicas are dropped first from racks above the first
+    limit, which would have to move otherwise, then from those above the second one, then from any. Partitions are taken
+    from the heaviest to the lightest, so that the light ones even out what the heavy ones left.
     """
     long = np.flatnonzero(lengths(kept) > wanted)
+    rack_of, keeps = terms.rack.tolist(), terms.keeps.tolist()
     for row in long[np.lexsort((block.tie[long], -block.weights[long, BYTES]))].tolist():
         weight = block.weights[row].tolist()
         holders = [b for b in kept[row].tolist() if b != NOBODY]
         while len(holders) > wanted[row]:
-            able = holders[1:]
+            down = [b for b in holders if keeps[b]]
+            able = down or holders[1:]
             for limit in limits:
                 crowded = full_racks(holders, rack_of, int(limit[row]) + 1)
-                if crowded:
-                    able = [b for b in holders[1:] if rack_of[b] in crowded]
+                if any(rack_of[b] in crowded for b in able):
+                    able = [b for b in able if rack_of[b] in crowded]
                     break
             gone = max(able, key=view.full.__getitem__)
             view.add(gone, weight, -1)

@@ -31,6 +31,7 @@ class Loose:
         tighter: (P) whether a move within a rack also has to keep to the limit (see `Terms.is_tighter`).
         rack: (B) rack numbers, negative without a rack.
         receives: (B) the brokers that may get new replicas.
+        keeps: (B) the brokers that lose nothing and get nothing back (see `Terms.keeps`).
         gives: (B) the brokers that may lose replicas that need not move; none if only forced moves are made.
         takes: (B) the brokers that may get these.
         forced: (P) how many replicas of a partition may be new on brokers that do not take.
@@ -42,6 +43,7 @@ class Loose:
     tighter: NDArray[np.bool_]
     rack: NDArray[np.int32]
     receives: NDArray[np.bool_]
+    keeps: NDArray[np.bool_]
     gives: NDArray[np.bool_]
     takes: NDArray[np.bool_]
     forced: NDArray[np.int64]
@@ -53,14 +55,15 @@ class Loose:
         limit = terms.rack_limits(block)
         tighter = terms.is_tighter(block, limit)
         nobody, width = np.zeros_like(terms.receives), np.full(len(block), after.shape[1])
-        return cls(after, homes.astype(np.int32), limit, tighter, terms.rack, terms.receives, nobody, nobody, width)
+        rights = terms.receives, terms.keeps, nobody, nobody
+        return cls(after, homes.astype(np.int32), limit, tighter, terms.rack, *rights, width)
 
     def with_evening(self, block: Block, terms: Terms) -> Loose:
         """Return the loose replicas including those that evening out may move."""
         kept = self.homes != NOBODY
         if terms.repairs:
             limit = terms.limits[np.minimum(terms.factors(block), MOST_REPLICAS)]
-            kept &= ~surplus(self.homes, terms.rack, limit, np.zeros(len(terms.rack)))
+            kept &= ~surplus(self.homes, terms.rack, limit, np.zeros(len(terms.rack)), terms.keeps)
         forced = np.maximum(terms.factors(block) - counts(kept), 0)
         return evolve(self, gives=terms.gives, takes=terms.takes, forced=forced)
 
@@ -69,10 +72,11 @@ class Loose:
 
         Unless `first` is given, the replica of a preferred leader is not exchanged for a dropped one.
         """
-        swappable = any_of(self._dropped(rows) != NOBODY)
+        holders = self.after[rows, columns]
+        swappable = any_of(self._dropped(rows) != NOBODY) & ~(self.keeps[holders] & (holders != NOBODY))
         if not first:
-            swappable &= self.homes[rows, 0] != self.after[rows, columns]
-        return np.asarray(swappable | self._is_new(rows, columns) | self.gives[self.after[rows, columns]])
+            swappable &= self.homes[rows, 0] != holders
+        return np.asarray(swappable | self._is_new(rows, columns) | self.gives[holders])
 
     def targets(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return (B) the brokers to which at least one of some loose replicas may go."""
@@ -107,8 +111,10 @@ class Loose:
 
         If evening out makes way, a replica that stays may do so only from a broker that gives.
         """
-        able = self._is_new(rows, columns) | self.gives[self.after[rows, columns]] | ~self.takes.any()
-        return self.is_home(rows, targets) & able[:, None]
+        sources = self.after[rows, columns]
+        new = self._is_new(rows, columns)
+        able = new | self.gives[sources] | (~self.takes.any() & ~self.keeps[sources])
+        return self.is_home(rows, targets) & able[:, None] & ~self.keeps[targets]
 
     def _others(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return how many other replicas of each partition are new on brokers that do not take."""
@@ -123,6 +129,7 @@ class Loose:
         return np.asarray((holder == NOBODY) | ~any_of(self.homes[rows] == holder[:, None]))
 
     def _dropped(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return (n, R) the homes of some rows that have no replica now, NOBODY in place of the others."""
+        """Return (n, R) the homes of some rows to which a replica may return, NOBODY in place of the others."""
         homes = self.homes[rows]
-        return np.where(shared(homes, self.after[rows]), NOBODY, homes).astype(np.int32)
+        away = shared(homes, self.after[rows]) | self.keeps[homes]
+        return np.where(away, NOBODY, homes).astype(np.int32)

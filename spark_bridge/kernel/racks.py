@@ -94,27 +94,33 @@ def limits_beside(
 
 
 def surplus(
-    after: NDArray[np.int32], rack: NDArray[np.int32], limit: NDArray[np.int32], fullness: NDArray[np.float64]
+    after: NDArray[np.int32],
+    rack: NDArray[np.int32],
+    limit: NDArray[np.int32],
+    fullness: NDArray[np.float64],
+    keeps: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Return which replicas must leave their rack.
 
-    Of a rack's replicas, those on the emptiest brokers stay; of equally full ones, those earlier in the list.
+    Of a rack's replicas, those of brokers that keep all stay, even if these alone are too many. Then those on the
+    emptiest brokers stay; of equally full ones, those earlier in the list.
 
     Args:
         after: (P, W) broker indices; NOBODY for empty places.
         rack: (B) rack numbers, negative without a rack.
         limit: (P) how many replicas of the partition one rack may hold.
         fullness: (B) the load of each broker as a part of its share.
+        keeps: (B) the brokers that keep what they have.
 
     Returns:
         (P, W) True for replicas above the limit of their racks.
     """
     racks = np.where(after == NOBODY, NOBODY, rack[after])
-    full = np.where(after == NOBODY, np.inf, fullness[after])
+    full = np.where(after == NOBODY, np.inf, np.where(keeps, -np.inf, fullness)[after])
     before_it = np.zeros(after.shape, np.int32)
     for i in range(after.shape[1]):
         for j in range(after.shape[1]):
             if i != j:
                 stays = (full[:, j] < full[:, i]) | ((full[:, j] == full[:, i]) & (j < i))
                 before_it[:, i] += (racks[:, i] == racks[:, j]) & stays
-    return (racks >= 0) & (before_it >= limit[:, None])
+    return (racks >= 0) & (before_it >= limit[:, None]) & ~keeps[after]

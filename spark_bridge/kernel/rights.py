@@ -1,4 +1,8 @@
-"""The rights of brokers under a goal: which receive, lose or keep replicas, and how many of a partition racks hold."""
+"""The rights of brokers under a goal: which receive, lose or keep replicas, and how many of a partition racks hold.
+
+A broker that does not serve may return with all that it has, and its rack may be where the other replicas are not. So
+it keeps its replicas, even those that its rack has too many of, unless the goal removes it or says that dead is gone.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,23 @@ _CROWDS, _TIGHTER = 8, 3
 
 
 def receiving_and_leaving(brokers: Brokers, goal: Goal) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return (B) the brokers that may receive, and those that are draining, dead or removed."""
-    leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+    """Return (B) the brokers that may receive, and those that are draining, removed, or dead and gone."""
+    leaves = brokers.in_state(BrokerState.DRAINING)
     leaves[brokers.indices(goal.brokers)] |= goal.kind is GoalKind.REMOVE_BROKERS
-    live = brokers.in_state(BrokerState.LIVE) & ~leaves
+    if goal.dead_is_gone:
+        leaves |= ~brokers.serves
+    live = brokers.in_state(BrokerState.LIVE) & brokers.serves & ~leaves
     live[brokers.indices(goal.exclude)] = False
     return live, leaves
+
+
+def keeping(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
+    """Return (B) the brokers that do not serve and keep their replicas, also those above the limit of their rack."""
+    _, leaves = receiving_and_leaving(brokers, goal)
+    moves = leaves & goal.mends
+    if goal.kind is GoalKind.RELIEVE and goal.dead_is_gone:
+        moves[brokers.indices(goal.brokers)] = True
+    return ~brokers.serves & ~moves
 
 
 def resting(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
@@ -33,7 +48,7 @@ def resting(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
     # Draining brokers keep what they have under these goals. What relieved brokers have may leave, so it is shared out.
     rests = ~live
     rests[brokers.indices(goal.brokers)] = False
-    return rests
+    return rests | keeping(brokers, goal)
 
 
 @frozen(eq=False)
@@ -50,6 +65,7 @@ class Racks:
         receives: (B) the brokers that may receive.
         rests: (B) the brokers that neither receive nor lose replicas; none if what they keep does not count.
         leaves: (B) the brokers that lose all replicas under the goal.
+        keeps: (B) the brokers that lose none, even if their rack has too many (see `keeping`).
         repairs: Whether racks are repaired.
         tightest, offsets: Partitions are told apart by how much more a rack may hold of them than the limit of their
             factor: the least such number, 0 or less, and how many numbers there are; 1 where all are 0.
@@ -60,6 +76,7 @@ class Racks:
     receives: NDArray[np.bool_]
     rests: NDArray[np.bool_]
     leaves: NDArray[np.bool_]
+    keeps: NDArray[np.bool_]
     repairs: bool
     tightest: int
     offsets: int
@@ -76,9 +93,9 @@ class Racks:
         limit = self.beside(before, factors)
         stays = np.where((before != NOBODY) & self.leaves[before], NOBODY, before)
         alike = np.zeros(len(self.rack))
-        crowd = counts(surplus(stays, self.rack, limit, alike))
+        crowd = counts(surplus(stays, self.rack, limit, alike, self.keeps))
         if self.repairs:
-            crowd -= counts(surplus(stays, self.rack, limits, alike))
+            crowd -= counts(surplus(stays, self.rack, limits, alike, self.keeps))
         return np.asarray(np.clip(limit + crowd - limits - self.tightest, 0, self.offsets - 1))
 
 
@@ -96,6 +113,7 @@ def racks_of(brokers: Brokers, goal: Goal, *, counts_rests: bool = True) -> Rack
         receives=live,
         rests=rests,
         leaves=leaves & goal.mends,
+        keeps=keeping(brokers, goal),
         repairs=goal.racks and goal.mends,
         tightest=tightest,
         offsets=_CROWDS - tightest if counts_crowds else 1,

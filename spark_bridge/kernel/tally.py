@@ -33,6 +33,15 @@ def loads(block: Block, brokers: int, *, before: bool = False) -> NDArray[np.int
     return np.stack([_weighed(lists, block.weights[:, m], brokers) for m in range(len(MEASURES))], axis=1)
 
 
+def all_loads(block: Block, brokers: int, *, before: bool) -> NDArray[np.int64]:
+    """Return (B, 5) replicas, leaders, bytes, bytes in and bytes out of each broker."""
+    lists = block.before if before else block.after
+    weighed = loads(block, brokers, before=before)
+    leader = lists[:, 0]
+    led = sums(leader, np.ones(len(block), np.int64), brokers)
+    return np.stack([weighed[:, 0], led, weighed[:, 1], weighed[:, 2], sums(leader, block.bytes_out, brokers)], axis=1)
+
+
 def _weighed(lists: NDArray[np.int32], weight: NDArray[np.int64], brokers: int) -> NDArray[np.int64]:
     """Return (B) the weights of replicas (P, W) by broker, given the weight of one replica of each partition."""
     # NOBODY, -1, counts in the last element.

@@ -65,6 +65,7 @@ class Terms:
         rests: (B) the brokers that neither receive nor lose replicas; none if what they keep does not count for racks.
         receives: (B) the brokers that may receive a replica that must move.
         leaves: (B) the brokers whose replicas must all move.
+        keeps: (B) the brokers that do not serve and lose nothing, except where a list gets shorter.
         gives: (B) the brokers that may lose replicas to even out.
         takes: (B) the brokers that may receive replicas to even out.
         sheds: (B) the brokers that must end below their upper bounds.
@@ -86,6 +87,7 @@ class Terms:
     rests: NDArray[np.bool_]
     receives: NDArray[np.bool_]
     leaves: NDArray[np.bool_]
+    keeps: NDArray[np.bool_]
     gives: NDArray[np.bool_]
     takes: NDArray[np.bool_]
     sheds: NDArray[np.bool_]
@@ -161,10 +163,8 @@ def matching(block: Block, topics: tuple[str, ...]) -> NDArray[np.bool_]:
 
 
 def matches(block: Block, topics: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return the number of the block's partitions that each pattern of topics matches."""
-    sizes = np.bincount(block.topic, minlength=len(block.topics))
-    matched = [[fnmatchcase(name, pattern) for name in block.topics] for pattern in topics]
-    return np.array([sizes[np.array(names, np.bool_)].sum() for names in matched], np.int64)
+    """Return the number of the block's topics that each pattern of topics matches."""
+    return np.array([sum(fnmatchcase(name, pattern) for name in block.topics) for pattern in topics], np.int64)
 
 
 def make_terms(
@@ -194,12 +194,14 @@ def make_terms(
     share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal, live, named)
+    gives &= ~racks.keeps
     return Terms(
         rack=racks.rack,
         limits=racks.limits,
         rests=racks.rests,
         receives=live,
         leaves=racks.leaves,
+        keeps=racks.keeps,
         gives=gives,
         takes=takes,
         # Old brokers only fill the added ones: nothing requires an old one to end below its upper bound.

@@ -52,6 +52,7 @@ class Block:
         bytes_out: (P) bytes per second that consumers read from the leader.
         tie: (P) the stable hash that breaks ties.
         topic_ids: The id of each topic, None for one that is not known; empty if none is.
+        least_isr: (P) min.insync.replicas, 0 if unknown; None if it is unknown of all.
     """
 
     topics: tuple[str, ...]
@@ -63,6 +64,7 @@ class Block:
     bytes_out: NDArray[np.int64]
     tie: NDArray[np.uint32]
     topic_ids: tuple[str | None, ...] = ()
+    least_isr: NDArray[np.int32] | None = None
 
     @classmethod
     def of(
@@ -95,6 +97,20 @@ class Block:
     def with_after(self, after: NDArray[np.int32]) -> Self:
         """Return the block with another plan."""
         return evolve(self, after=after)
+
+    def only(self, rows: NDArray[np.bool_]) -> Self:
+        """Return the block with some of its partitions (P), and with the names of all topics."""
+        return evolve(
+            self,
+            topic=self.topic[rows],
+            partition=self.partition[rows],
+            before=self.before[rows],
+            after=self.after[rows],
+            weights=self.weights[rows],
+            bytes_out=self.bytes_out[rows],
+            tie=self.tie[rows],
+            least_isr=None if self.least_isr is None else self.least_isr[rows],
+        )
 
     def to_bytes(self) -> bytes:
         """Return the block as one binary value, which Spark carries between rounds."""

@@ -25,7 +25,7 @@ class BrokerState(StrEnum):
     LIVE = "live"
     EXCLUDED = "excluded"  # receives nothing new, keeps what it has
     DRAINING = "draining"  # receives nothing new, loses everything it has
-    DEAD = "dead"  # not registered, known only from the replicas assigned to it; receives nothing new
+    DEAD = "dead"  # does not serve; receives nothing new, keeps what it has unless the goal removes it
 
 
 @frozen
@@ -38,6 +38,7 @@ class Broker:
         capacity: Its capacity in relation to the others, in any common unit; above 0.
         disk: The total size of its log directories in bytes; None if unknown.
         state: Its state.
+        is_down: Whether it does not serve although its state is not dead: one that drains or is excluded may be down.
     """
 
     id: int
@@ -45,6 +46,12 @@ class Broker:
     capacity: float = 1.0
     disk: int | None = None
     state: BrokerState = BrokerState.LIVE
+    is_down: bool = False
+
+    @property
+    def serves(self) -> bool:
+        """Return whether its replicas can be read now, and it can receive others."""
+        return self.state is not BrokerState.DEAD and not self.is_down
 
 
 @frozen(slots=False)
@@ -102,6 +109,11 @@ class Brokers:
     def disk(self) -> NDArray[np.int64]:
         """Return the size of each broker's disk in bytes; the largest integer if unknown."""
         return np.array([np.iinfo(np.int64).max if b.disk is None else b.disk for b in self.rows], np.int64)
+
+    @cached_property
+    def serves(self) -> NDArray[np.bool_]:
+        """Return which brokers serve."""
+        return np.array([b.serves for b in self.rows], np.bool_)
 
     def in_state(self, *states: BrokerState) -> NDArray[np.bool_]:
         """Return which brokers are in one of these states."""

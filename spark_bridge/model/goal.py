@@ -52,6 +52,7 @@ class Goal:
         leaders: The partitions whose preferred leader may change; None for the default of the kind.
         force: Whether to accept a plan that makes a measure less even without need.
         exclude: Brokers that receive nothing new and keep what they have.
+        dead_is_gone: Whether brokers that do not serve lose their replicas, as if the goal removed them.
     """
 
     kind: GoalKind
@@ -63,6 +64,7 @@ class Goal:
     leaders: LeaderScope | None = None
     force: bool = False
     exclude: frozenset[int] = frozenset()
+    dead_is_gone: bool = False
 
     def __attrs_post_init__(self) -> None:
         """Reject invalid options.

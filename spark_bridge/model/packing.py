@@ -17,7 +17,8 @@ def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
     """Distribute partitions over blocks, and yield these in order of number.
 
     Args:
-        partitions: Rows of the canonical columns: topic, partition, topic_id, replicas, bytes, bytes_in, bytes_out.
+        partitions: Rows of the canonical columns: topic, partition, topic_id, replicas, bytes, bytes_in, bytes_out, and
+            min_insync_replicas if it is known of any.
         ids: The ids of all brokers, in order.
     """
     hashes = hashes_of(partitions)
@@ -48,6 +49,7 @@ def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32
         weights=np.stack([np.ones(len(lengths), np.int64), *loads[:2]], axis=1),
         bytes_out=loads[2],
         tie=hashes[order.to_numpy()],
+        least_isr=_least_isr(partitions),
     )
 
 
@@ -57,6 +59,13 @@ def _ids_of(names: pa.Array, partitions: pa.Table) -> tuple[str | None, ...]:
         return ()
     first = pc.index_in(names, partitions["topic"])
     return tuple(partitions["topic_id"].take(first).to_pylist())
+
+
+def _least_isr(partitions: pa.Table) -> NDArray[np.int32] | None:
+    if "min_insync_replicas" not in partitions.column_names:
+        return None
+    column = partitions["min_insync_replicas"]
+    return None if column.null_count == len(column) else np.asarray(pc.fill_null(column, 0).to_numpy(), np.int32)
 
 
 def hashes_of(partitions: pa.Table) -> NDArray[np.uint32]:

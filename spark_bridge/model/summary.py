@@ -69,6 +69,22 @@ class Evenness:
 
 
 @frozen
+class KeptReplicas:
+    """The number of replicas that a plan leaves on a broker that does not serve."""
+
+    broker: int
+    replicas: int
+
+
+@frozen
+class OverfullDisk:
+    """The bytes by which a broker ends above the size of its disk."""
+
+    broker: int
+    bytes_over: int
+
+
+@frozen
 class Summary:
     """A plan in numbers.
 
@@ -93,6 +109,12 @@ class Summary:
         needless: Those of them that no forced move makes less even; empty unless the plan was forced.
         notes: Sentences that a reader must see: what could not be reached and why.
         rack_flows: All movement by racks; empty if it was not counted, and then `flows` must serve.
+        warnings: What a plan leaves at risk, a line for each.
+        kept: What the plan leaves on brokers that do not serve.
+        stranded: The number of partitions with copies only on such brokers, which the plan leaves out.
+        first_stranded: The first of their names, at most 20.
+        unrepaired: The number of partitions left with too many copies in a rack, because disks have no room.
+        overfull: The brokers that end above the size of their disks.
     """
 
     goal: str
@@ -115,6 +137,12 @@ class Summary:
     needless: tuple[str, ...]
     notes: tuple[str, ...]
     rack_flows: tuple[RackFlow, ...] = ()
+    warnings: tuple[str, ...] = ()
+    kept: tuple[KeptReplicas, ...] = ()
+    stranded: int = 0
+    first_stranded: tuple[str, ...] = ()
+    unrepaired: int = 0
+    overfull: tuple[OverfullDisk, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """Return the summary as a JSON document."""

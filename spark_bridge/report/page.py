@@ -70,7 +70,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"geometry": plot, "most_bars": plot.MOST_BARS, "most_reasons": _MOST_REASONS}
+    environment.globals |= {
+        "geometry": plot,
+        "verdict": verdict,
+        "most_bars": plot.MOST_BARS,
+        "most_reasons": _MOST_REASONS,
+    }
     environment.filters |= {
         "grouped": "{:,}".format,
         "percent": percent,
@@ -78,7 +83,6 @@ def _environment() -> Environment:
         "rack_name": rack_name,
         "shortened": shortened,
         "size": size,
-        "verdict": verdict,
     }
     return environment
 

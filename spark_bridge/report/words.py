@@ -8,7 +8,7 @@ from attrs import frozen
 
 from spark_bridge.model.goal import GoalKind
 from spark_bridge.model.summary import Evenness, Summary
-from spark_bridge.report.measures import percent, size
+from spark_bridge.report.measures import BYTES, percent, size
 
 
 @frozen
@@ -49,8 +49,10 @@ def things(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
-def verdict(row: Evenness) -> str:
+def verdict(row: Evenness, summary: Summary) -> str:
     """Return the outcome for a measure in a word or two."""
+    if row.measure == BYTES.name and summary.overfull:
+        return "above disk"
     if row.after <= row.reachable + 1e-9:
         return "reached"
     return "nearer" if row.after < row.before else "as before" if row.after == row.before else "worse"
@@ -66,6 +68,12 @@ IDLE = "Nothing has to change: the cluster is as the goal asks, or as close to t
 
 def warnings(summary: Summary) -> Iterator[str]:
     """Yield the warnings to read before carrying out the plan."""
+    yield from summary.warnings
+    yield from judgements(summary)
+
+
+def judgements(summary: Summary) -> Iterator[str]:
+    """Yield sentences about how even the plan leaves the cluster, and about requests that may be mistakes."""
     if summary.needless:
         names = ", ".join(summary.needless)
         yield f"This plan was forced: it leaves {names} worse than before and out of tolerance."

@@ -11,6 +11,7 @@ from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.gathering import Few, Gather, GiveBack
 from spark_bridge.kernel.redeal import Owners, Promising, Redeal, Standing
 from spark_bridge.kernel.room import MakeRoom
+from spark_bridge.kernel.sparing import Spare
 from spark_bridge.kernel.tally import Tally, add, gained
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
@@ -32,9 +33,11 @@ _REDEALT = 0.98
 
 
 def deal(
-    engine: Engine, terms: Terms, load: NDArray[np.int64], changed: int
+    engine: Engine, terms: Terms, load: NDArray[np.int64], changed: int, *, spares: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Deal forced moves, given the number of partitions that have any.
+
+    If it `spares`, repairs of racks that find no place are taken back (see `sparing`).
 
     If there is little to deal, a broker takes part in few blocks, so that each has several replicas for it, heavy and
     light. If each block had only one, all blocks would give the broker their heaviest.
@@ -52,7 +55,21 @@ def deal(
         if dealt["unplaced"].any():
             dealt = taken(engine, Deal(terms, dealt["load"], turn))
     dealt = _with_room(engine, terms, dealt, load)
+    if spares:
+        dealt = _spared(engine, terms, dealt)
     return dealt["load"], dealt["unplaced"]
+
+
+def _spared(engine: Engine, terms: Terms, dealt: Tally) -> Tally:
+    """Take back repairs until no disk is too full by them; each that is taken back may need the room it left."""
+    before = None
+    while before is None or (before["load"] != dealt["load"]).any():
+        before, dealt = dealt, taken(engine, Spare(terms, dealt["load"], dealt["gained"]))
+    excess = np.where(dealt["gained"] > 0, np.maximum(dealt["load"][:, BYTES] - terms.disk, 0), 0)
+    unplaced = dealt["unplaced"].copy()
+    # What must move for another reason took the room that a repair left.
+    unplaced[1] += (np.count_nonzero(excess), excess.sum())
+    return {**dealt, "unplaced": unplaced}
 
 
 def _with_room(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.int64]) -> Tally:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.oversized import oversized, relocate
 from spark_bridge.kernel.rights import Racks, racks_of, resting
 from spark_bridge.kernel.tally import Tally, loads, sums
-from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
+from spark_bridge.kernel.terms import Fixed, Terms, make_terms, matches, wanted_factors
 from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
@@ -107,10 +107,11 @@ class DrawnUp:
     goal: Goal
     first: Tally
     counts_rests: bool = True
+    repairs: bool = True
 
     def plain(self, load: NDArray[np.int64]) -> Terms:
         """Return the terms for the loads of brokers now, as if no replica were oversized."""
-        return make_terms(self.brokers, self.goal, load, self.first, counts_rests=self.counts_rests)
+        return self._made(load)
 
     def terms(self, load: NDArray[np.int64], plain: Terms) -> tuple[Terms, NDArray[np.int64]]:
         """Return the terms for the loads of brokers now, and the moves of oversized replicas (see `relocate`).
@@ -124,4 +125,8 @@ class DrawnUp:
             return plain, np.zeros((0, 4), np.int64)
         placed, moves = relocate(found, plain, load)
         fixed = placed.fixed(len(load))
-        return make_terms(self.brokers, self.goal, load, self.first, fixed, counts_rests=self.counts_rests), moves
+        return self._made(load, fixed), moves
+
+    def _made(self, load: NDArray[np.int64], fixed: Fixed | None = None) -> Terms:
+        terms = make_terms(self.brokers, self.goal, load, self.first, fixed, counts_rests=self.counts_rests)
+        return evolve(terms, repairs=terms.repairs and self.repairs)

@@ -84,8 +84,8 @@ class _Leaders:
 
 
 def retired(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
-    """Return (B) the brokers that may not lead: draining or dead, even if the goal leaves their replicas alone."""
-    return terms.leaves | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+    """Return (B) the brokers that may not lead: draining or down, even if the goal leaves their replicas alone."""
+    return terms.leaves | brokers.in_state(BrokerState.DRAINING) | ~brokers.serves
 
 
 def leading(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:

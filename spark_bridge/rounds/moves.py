@@ -16,6 +16,7 @@ from __future__ import annotations
 from contextlib import suppress
 from enum import Enum
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from attrs import define, evolve, frozen
@@ -28,6 +29,7 @@ from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.oversized import Relocate
 from spark_bridge.kernel.rights import racks_of
 from spark_bridge.kernel.settle import Settle
+from spark_bridge.kernel.sparing import Unrepaired
 from spark_bridge.kernel.tally import BlockStep, Tally, cost
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
@@ -66,6 +68,7 @@ class Bounds:
         leaders: (B) the leaders before the plan.
         heaviest: (3) the weights of the heaviest replica.
         is_cut: Whether the limit on work ended the search.
+        unrepaired: The number of partitions left with too many replicas in a rack, because disks have no room.
     """
 
     terms: Terms
@@ -76,6 +79,7 @@ class Bounds:
     leaders: NDArray[np.int64]
     heaviest: NDArray[np.int64]
     is_cut: bool
+    unrepaired: int = 0
 
 
 class Evening(Enum):
@@ -88,6 +92,18 @@ class Evening(Enum):
     FREE = "free"
     WITHIN_WALLS = "within walls"
     NONE = "none"
+
+
+class Sparing(Enum):
+    """The repairs of racks that a plan may leave out.
+
+    If disks have no room for all forced moves, the plan is made again without the repairs that find no place, and if
+    that does not suffice, without any.
+    """
+
+    NOTHING = "nothing"
+    UNPLACED = "those without a place"
+    ALL = "all"
 
 
 @frozen
@@ -129,7 +145,20 @@ def plan_moves(
         PlanError: The goal cannot be planned for this cluster.
     """
     refuse_additions(brokers, goal)
-    attempt = partial(_moved, engine, brokers, goal, progress, evening)
+    for sparing in Sparing:
+        try:
+            return _beside_rests(
+                engine, brokers, goal, partial(_moved, engine, brokers, goal, progress, evening, sparing)
+            )
+        except Unplaced as refused:
+            if sparing is Sparing.ALL or not refused.repairs:
+                raise
+            engine.step(Afresh())
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _beside_rests(engine: Engine, brokers: Brokers, goal: Goal, attempt: _Attempt) -> Bounds:
+    """Plan with the smaller limits of racks, without them, or both ways (see `plan_moves`)."""
     racks = racks_of(brokers, goal)
     if not racks.tightest or not engine.ask(Tighter(racks, goal))["tighter"].any():
         return attempt(counts_rests=True)
@@ -156,14 +185,21 @@ def _cost(engine: Engine, bounds: Bounds) -> int:
 
 
 def _moved(
-    engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress, evening: Evening, *, counts_rests: bool
+    engine: Engine,
+    brokers: Brokers,
+    goal: Goal,
+    progress: OnProgress,
+    evening: Evening,
+    sparing: Sparing,
+    *,
+    counts_rests: bool,
 ) -> Bounds:
     """Move replicas; in racks, count what brokers at rest keep, or not (see `racks`)."""
     progress(Progress("summing loads"))
     first = engine.ask(AtFirst.of(brokers, goal, counts_rests=counts_rests))
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
-    drawn_up = DrawnUp(engine, brokers, goal, first, counts_rests)
+    drawn_up = DrawnUp(engine, brokers, goal, first, counts_rests, repairs=sparing is not Sparing.ALL)
     plain = drawn_up.plain(before)
     if goal.kind is GoalKind.LEADERS:
         return Bounds(plain, 0, before, before, before, first["leaders"], first["max_weight"], is_cut=False)
@@ -172,8 +208,8 @@ def _moved(
     terms, load = asked, before
     if changed := int(costs["forced"][1]):
         progress(Progress("dealing forced moves"))
-        load, unplaced = deal(engine, plain, before, changed)
-        refuse_unplaced(unplaced, brokers, terms)
+        load, unplaced = deal(engine, plain, before, changed, spares=sparing is Sparing.UNPLACED)
+        refuse_unplaced(engine, unplaced, brokers, terms)
         # What excluded brokers keep, and which brokers hold the oversized replicas, is known only after dealing.
         terms, moves = drawn_up.terms(load, drawn_up.plain(load))
     dealt = load
@@ -195,7 +231,14 @@ def _moved(
     # The bound ignores what this plan did with oversized replicas, because other plans may place them elsewhere.
     least = lower_bound(asked, before, costs, terms.eased_to(after), plain)
     leaders, heaviest = first["leaders"], first["max_weight"]
-    return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
+    bounds = Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
+    return bounds if sparing is Sparing.NOTHING else _with_unrepaired(engine, bounds)
+
+
+def _with_unrepaired(engine: Engine, bounds: Bounds) -> Bounds:
+    """Count the repairs that were left out; what they would have moved does not count as the least of any plan."""
+    unrepaired = int(engine.ask(Unrepaired(bounds.terms))["unrepaired"][0])
+    return evolve(bounds, unrepaired=unrepaired, lower_bound=min(bounds.lower_bound, _cost(engine, bounds)))
 
 
 @frozen(eq=False)
@@ -208,6 +251,12 @@ class Anew:
         """Perform the step in a block."""
         done, tally = self.step(number, evolve(block, before=block.after))
         return block.with_after(done.after), tally
+
+
+class _Attempt(Protocol):
+    """Plans all moves; in racks, counts what brokers at rest keep, or not."""
+
+    def __call__(self, *, counts_rests: bool) -> Bounds: ...
 
 
 @define(eq=False)

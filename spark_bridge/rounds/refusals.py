@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
+from spark_bridge.kernel.sparing import Repairs
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers, BrokerState
@@ -24,7 +25,11 @@ _ASKED: Final = 1_000
 
 
 class Unplaced(PlanError):
-    """Replicas that must move find no broker."""
+    """Replicas that must move find no broker; `repairs` is the number of partitions that only racks force to move."""
+
+    def __init__(self, text: str, repairs: int) -> None:
+        super().__init__(text)
+        self.repairs = repairs
 
 
 def refuse_additions(brokers: Brokers, goal: Goal) -> None:
@@ -35,14 +40,14 @@ def refuse_additions(brokers: Brokers, goal: Goal) -> None:
     """
     added = brokers.indices(goal.brokers).tolist() if goal.kind is GoalKind.ADD_BROKERS else []
     for broker in (brokers.rows[index] for index in added):
-        if broker.state is not BrokerState.LIVE:
+        if broker.state is not BrokerState.LIVE or not broker.serves:
             raise PlanError(
                 f"broker {broker.id} is {broker.state} and cannot be given its share: leave it out, or give it the "
                 "state live in the table of brokers (--brokers-table)"
             )
 
 
-def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms) -> None:
+def refuse_unplaced(engine: Engine, unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms) -> None:
     """Reject a cluster in which replicas that must move find no broker.
 
     Raises:
@@ -56,15 +61,18 @@ def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms)
     replicas, size = unplaced.sum(axis=0).tolist()
     if receivers == 0:
         raise PlanError("no broker is left to receive replicas: name fewer brokers, or start others first")
+    repairs = int(engine.ask(Repairs(terms))["repairs"][0]) if terms.repairs else 0
     if factor > receivers:
         raise Unplaced(
             f"{replicas} replicas find no broker: a replication factor of {factor} needs {factor} brokers, "
             f"and of {len(brokers)} only {receivers} may receive replicas: start {factor - receivers} more, "
-            f"name fewer, or lower the factor to {receivers}"
+            f"name fewer, or lower the factor to {receivers}",
+            repairs,
         )
     raise Unplaced(
         f"{replicas} replicas of {size} bytes together find no broker that has room on its disks for them: add disks "
-        f"for {size} bytes where they may go, or start brokers with as much, or name fewer brokers"
+        f"for {size} bytes where they may go, or start brokers with as much, or name fewer brokers",
+        repairs,
     )
 
 
@@ -85,7 +93,7 @@ def refuse_unmatched(engine: Engine, topics: Sequence[str], matched: NDArray[np.
     Args:
         engine: The engine that holds the cluster.
         topics: The names and patterns.
-        matched: The number of partitions that each of them matches.
+        matched: The number of topics in all blocks that each of them matches.
 
     Raises:
         PlanError: A name or pattern matches no topic.

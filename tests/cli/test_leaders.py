@@ -111,7 +111,9 @@ async def test_a_dry_run_foresees_refusals_and_ends_as_the_election_does(tmp_pat
             assert (code, [row["error"] for row in json.loads(expected)]) == (1, [error])
             assert await elect(*order) == (code, expected, "")
         code, table, told = await elect("--all-topic-partitions", "--dry-run")
-        _, _, row, last = table.splitlines()
+        lines = table.splitlines()
+        assert len(lines) == 4, table
+        row, last = lines[2:]
         assert row.split(maxsplit=2)[:2] == ["2", "failed"]
         assert row.endswith("orders-0, orders-1")
         assert last == "Nothing was changed: this was a dry run."

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from klamm.cli import main
 from klamm.cli.formats import schema_of
 from klamm.cli.planning import plan
-from klamm.cli.planning.made_from import MADE_FROM
+from klamm.cli.planning.made_from import MADE_FROM, MadeFrom
 from klamm.cli.planning.options import PlanReport
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
@@ -120,6 +120,7 @@ def test_every_option_is_in_the_request(planner: Planner) -> None:
         *("add-brokers", "--brokers", "8, 9", "--loads", "l.csv", "--loads", "m.parquet", "--brokers-table", "b.csv"),
         *("--set-aside-bad-rows", "--exclude", "3", "--tolerance", "0.2", "--leaders", "none", "--ignore-racks"),
         *("--force", "--engine", "spark", "--master", "spark://host:7077", "--conf", "spark.cores.max=8"),
+        *("--dead-is-gone",),
         *("--timeout", "60", "--out", "plan"),
     )
     assert result.exit_code == 0
@@ -135,6 +136,7 @@ def test_every_option_is_in_the_request(planner: Planner) -> None:
             leaders=LeaderScope.NONE,
             force=True,
             exclude=frozenset({3}),
+            dead_is_gone=True,
         ),
         output="-",
         engine=EngineName.SPARK,
@@ -161,6 +163,15 @@ def test_every_option_is_in_the_request(planner: Planner) -> None:
 def test_every_command_has_its_goal(planner: Planner, arguments: tuple[str, ...], goal: Goal) -> None:
     assert planned(*arguments).exit_code == 0
     assert planner.goal == goal
+
+
+@pytest.mark.parametrize("options", [(), ("--dead-is-gone",)])
+def test_a_plan_again_is_for_the_same_brokers(planner: Planner, options: tuple[str, ...], tmp_path: Path) -> None:
+    assert planned("rebalance", *options, "--out", "plan").exit_code == 0
+    again = MadeFrom.read(tmp_path / "plan")
+    assert again.others.get("dead_is_gone", False) is planner.goal.dead_is_gone
+    # Earlier releases read a folder that does not have the option.
+    assert ("dead_is_gone" in (tmp_path / "plan" / MADE_FROM).read_text()) is bool(options)
 
 
 # --- where it goes ----------------------------------------------------------------------------------------------

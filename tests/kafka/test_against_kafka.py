@@ -19,6 +19,8 @@ from tests.kafka.releases import require_jars
 from transport.kafka.codec import decode, encode
 from transport.kafka.schema import Message
 
+pytestmark = pytest.mark.real_kafka
+
 _MESSAGES_EACH = 10
 
 

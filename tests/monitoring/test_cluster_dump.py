@@ -36,7 +36,8 @@ FULL = BrokerLogDirs((LogDir("/a", ErrorCode.NONE, (log(0, 50), log(1, 7))),), v
 
 def test_partitions_have_the_size_that_their_leader_tells() -> None:
     follower = BrokerLogDirs((LogDir("/b", ErrorCode.NONE, (log(0, 60),)),), volumes={"/b": Volume(1_000, 400)})
-    found = dump_of(METADATA, {1: FULL, 2: follower})
+    found = dump_of(METADATA, {1: FULL, 2: follower}, {METADATA.partitions[0].topic: 2})
+    assert found.partitions[0]["min_insync_replicas"] == 2
     assert [(row["partition"], row["bytes"], row["log_dirs"]) for row in found.partitions] == [
         (0, 50, ["/a", "/b"]),
         (1, 7, ["/a", None]),

@@ -272,11 +272,14 @@ def test_excluded_brokers_keep_what_they_have_and_get_nothing() -> None:
                 assert ((block.before == broker).any(axis=1) == (block.after == broker).any(axis=1)).all()
 
 
-def test_dead_brokers_lose_all_they_have() -> None:
+@pytest.mark.parametrize(("is_gone", "left"), [(True, 0), (False, 2)])
+def test_dead_brokers_lose_all_they_have_if_dead_is_gone_and_else_nothing(left: int, *, is_gone: bool) -> None:
     rows = [*brokers_of(4).rows[:3], Broker(4, state=BrokerState.DEAD)]
-    done = plan([block_on([[0, 3], [1, 3], [2, 0]])], Brokers.of(rows), Goal(GoalKind.REPAIR_RACKS))
-    assert done.summary.brokers[3].after.replicas == 0
-    assert done.summary.moved_replicas == 2
+    goal = Goal(GoalKind.REPAIR_RACKS, dead_is_gone=is_gone)
+    done = plan([block_on([[0, 3], [1, 3], [2, 0]])], Brokers.of(rows), goal)
+    assert done.summary.brokers[3].after.replicas == left
+    assert done.summary.moved_replicas == 2 - left
+    assert [(kept.broker, kept.replicas) for kept in done.summary.kept] == ([(4, left)] if left else [])
 
 
 def one_block(after: Sequence[Sequence[int]]) -> InProcess:

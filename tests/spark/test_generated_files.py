@@ -102,5 +102,6 @@ def test_planning_reads_what_is_written(tmp_path: Path) -> None:
     cluster = GeneratedCluster(ClusterShape(4, 2, 3, 20, replication_factor=2, new_brokers=1))
     assert inputs.brokers == cluster.brokers
     written = rows_of(cluster.block(0), cluster.brokers).to_pylist()
-    assert inputs.partitions.to_pylist() == [row | {"topic_id": None} for row in written]
+    unknown = {"topic_id": None, "min_insync_replicas": None}
+    assert inputs.partitions.to_pylist() == [row | unknown for row in written]
     assert (inputs.set_aside, inputs.unknown_loads) == ({}, 0)

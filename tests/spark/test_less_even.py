@@ -120,8 +120,8 @@ def test_evening_that_has_to_move_what_drains_is_measured_by_that() -> None:
 
 
 def test_leaders_that_nobody_could_have_before_are_measured_by_where_they_began() -> None:
-    # The only broker with a replica is dead, and what takes its replica is the first that can lead.
-    states = [BrokerState.DEAD, BrokerState.LIVE, BrokerState.LIVE]
+    # The only broker with a replica drains, and what takes its replica is the first that can lead.
+    states = [BrokerState.DRAINING, BrokerState.LIVE, BrokerState.LIVE]
     brokers = Brokers.of(Broker(n, state=state) for n, state in enumerate(states))
     goal = Goal(GoalKind.RELIEVE, frozenset({0}), leaders=LeaderScope.ALL)
     summary = summed(block_on([[0]]), brokers, goal)

@@ -26,7 +26,7 @@ MADE_FROM: Final = "made-from.json"
 _VERSION: Final = 1
 _KEPT: Final = (
     *("set_aside_bad_rows", "brokers", "exclude", "replication_factor", "topics", "tolerance", "leaders"),
-    *("ignore_racks", "force"),
+    *("ignore_racks", "force", "dead_is_gone"),
 )
 _SETS: Final = frozenset({"brokers", "exclude"})
 _AGAIN: Final = "plan again with `klamm plan`"
@@ -48,6 +48,9 @@ class MadeFrom:
         live, table = options["live"], options["brokers_table"]
         where = _whole(options["snapshot"] or "") if live is None else live.where
         others: dict[str, Any] = {name: value for name, value in options.items() if name in _KEPT}
+        # Releases that do not know the option read the folder of a plan without it.
+        if not others.get("dead_is_gone"):
+            others.pop("dead_is_gone", None)
         return cls(kind, where, tuple(map(_whole, options["loads"])), None if table is None else _whole(table), others)
 
     def write(self, folder: Path) -> None:

@@ -172,10 +172,11 @@ def _write(summary: Summary, folder: Source, options: Options) -> None:
 
 
 def _report(summary: Summary, output: Format, *, headers: bool) -> None:
-    from klamm.cli.plan_report import print_report
+    from klamm.cli.plan_report import print_report, print_warnings
     from spark_bridge.report.document import document
 
     if output.is_document:
         show_document(View(document(summary), ()), output)
+        print_warnings(summary, sys.stderr)
     else:
         print_report(summary, sys.stderr, is_wide=output is Format.WIDE, headers=headers)

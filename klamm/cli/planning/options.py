@@ -17,7 +17,7 @@ from klamm.cli.names import broker_ids
 from klamm.cli.running import patience_option
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
-from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow
+from spark_bridge.model.summary import Evenness, Flow, KeptReplicas, Load, OverfullDisk, PlannedBroker, RackFlow
 from spark_bridge.process.request import EngineName, PlanRequest
 
 
@@ -37,6 +37,7 @@ class Options(TypedDict, total=False):
     leaders: str | None
     ignore_racks: bool
     force: bool
+    dead_is_gone: bool
     engine: str
     master: str | None
     remote: str | None
@@ -73,6 +74,7 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
             leaders=None if leaders is None else LeaderScope(leaders),
             force=options.get("force", False),
             exclude=options["exclude"],
+            dead_is_gone=options.get("dead_is_gone", False),
         ),
         output=str(output),
         engine=EngineName(options["engine"]),
@@ -149,6 +151,11 @@ _CHOICES: Final = (
         callback=_ids,
         shell_complete=broker_lists,
         help="Brokers that receive nothing new and keep what they have.",
+    ),
+    click.option(
+        "--dead-is-gone",
+        is_flag=True,
+        help="Move replicas off brokers that do not serve; without it they keep what they have.",
     ),
     click.option(
         "--tolerance",
@@ -237,6 +244,12 @@ class PlanReport(Struct):
     needless: list[str]
     notes: list[str]
     rack_flows: list[RackFlow]
+    warnings: list[str]
+    kept: list[KeptReplicas]
+    stranded: int
+    first_stranded: list[str]
+    unrepaired: int
+    overfull: list[OverfullDisk]
     ratio: float | None
     racks: list[PlannedRack]
     hottest: list[HotBroker]

@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.least_isrs import least_isrs_in
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.reassignments import ReassignmentDescriptions
 from klamm.cli.connect import Cluster
 from klamm.cli.rollout.described import report_of
 from klamm.cli.rollout.report import Report
-from transport.dynamic_configs import MIN_INSYNC_REPLICAS
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError
 from transport.messages import (
     UNKNOWN,
     ConfigResource,
@@ -122,14 +122,8 @@ async def _least_of_own(cluster: Cluster, admin: AdminClient, topics: Collection
 
 
 async def _least_isrs(admin: ClusterAdmin, topics: Collection[str]) -> Least:
-    told = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics])
-    return {
-        one.resource.name: int(entry.value)
-        for one in told
-        if one.error is ErrorCode.NONE
-        for entry in one.entries
-        if entry.name == MIN_INSYNC_REPLICAS
-    }
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
+    return least_isrs_in(await admin.describe_configs(resources))
 
 
 @define

@@ -68,7 +68,7 @@ class Stage:
 async def open_stage(folder: Path) -> AsyncIterator[Stage]:
     """Run the cluster in a folder, which is the working directory meanwhile: paths that are printed are short."""
     with surroundings(folder):
-        async with task_cluster(Path("logs")) as cluster:
+        async with task_cluster(Path("logs"), auto_leader_rebalance_enable=False) as cluster:
             bootstrap = await bootstrap_of(cluster.store)
             write_profile(Path(), PROFILE, bootstrap)
             yield Stage(bootstrap, cluster.store)

@@ -83,12 +83,16 @@ def refuse_in_a_worker(spark: SparkOpener) -> None:
 
 def summary(*notes: str) -> Summary:
     """Return a summary that says nothing but this."""
-    nothing = dict.fromkeys(("partitions", "changed", "reordered", "moved_replicas", "moved_bytes", "lower_bound"), 0)
     return Summary(
         goal="none",
         options={},
         engine="none",
-        **nothing,
+        partitions=0,
+        changed=0,
+        reordered=0,
+        moved_replicas=0,
+        moved_bytes=0,
+        lower_bound=0,
         brokers=(),
         evenness=(),
         flows=(),

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from attrs import evolve
 
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.inputs.dealing import to_bytes
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.model.block import Block, count_of_blocks
-from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal
 from spark_bridge.model.packing import blocks_of
 from tests.spark.engines.outcome import GOALS, crowded, outcome, same_blocks, shape, table_of
@@ -77,9 +78,17 @@ def require_ids(files: Mapping[str, bytes]) -> None:
         assert entry.get("topic_id") == known
 
 
-def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None = None, cuts: int = 2) -> None:
-    some, brokers = cluster()
+def agree(
+    spark: SparkSession,
+    goal: Goal,
+    folder: Path,
+    rows: pa.Table | None = None,
+    cuts: int = 2,
+    brokers: Brokers | None = None,
+) -> None:
+    some, all_live = cluster()
     rows = some if rows is None else rows
+    brokers = brokers or all_live
     here = InProcess(list(blocks_of(rows, brokers.ids)))
     there = on_spark(spark, folder / "blocks", shuffled(rows, seed=cuts), brokers, cuts)
     assert here.blocks == there.blocks
@@ -104,6 +113,29 @@ def test_many_blocks_are_planned_alike(
 ) -> None:
     monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 600)
     agree(spark, goal, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        evolve(REBALANCE, force=True),
+        pytest.param(evolve(REBALANCE, force=True, dead_is_gone=True), marks=pytest.mark.soak),
+    ],
+    ids=["dead stays", "dead is gone"],
+)
+def test_brokers_that_do_not_serve_are_planned_alike(
+    goal: Goal, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 600)
+    rows, live = cluster()
+    down = {broker.id for broker in live.rows[:2]}
+    brokers = Brokers.of(evolve(b, state=BrokerState.DEAD if b.id in down else b.state) for b in live.rows)
+    # Of every hundredth partition, no copy can be read.
+    replicas = [[*down] if n % 100 == 0 else lists for n, lists in enumerate(rows["replicas"].to_pylist())]
+    place = rows.column_names.index("replicas")
+    rows = rows.set_column(place, "replicas", pa.array(replicas, rows.schema.field(place).type))
+    least = pa.array([1 + n % 3 for n in range(len(rows))], pa.int32())
+    agree(spark, goal, tmp_path, rows.append_column("min_insync_replicas", least), brokers=brokers)
 
 
 @pytest.mark.soak

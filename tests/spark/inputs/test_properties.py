@@ -82,7 +82,14 @@ def test_a_cluster_comes_out_as_it_went_in(
 ) -> None:
     partitions, loads = cluster
     known = {(row["topic"], row["partition"]): row for row in loads}
-    nothing = {"topic_id": None, "leader": None, "bytes": None, "bytes_in": None, "bytes_out": None}
+    nothing = {
+        "topic_id": None,
+        "leader": None,
+        "min_insync_replicas": None,
+        "bytes": None,
+        "bytes_in": None,
+        "bytes_out": None,
+    }
     expected = [row | nothing | known.get((row["topic"], row["partition"]), {}) for row in partitions]
     came = read(partitions, loads, snapshot_form, loads_form, OnBadRows.REFUSE)
     assert came == sorted(expected, key=lambda row: (row["topic"], row["partition"]))

@@ -46,14 +46,14 @@ def test_takes_what_planning_needs_in_order_and_ignores_the_rest(tmp_path: Path)
         dumped(
             row(partition=10, leader=-1),
             row(leader=2, isr=[1], leader_epoch=7),
-            row(topic="a"),
+            row(topic="a", min_insync_replicas=2),
             brokers=[{"id": 1, "host": "h", "port": 1, "rack": "a"}, {"id": 2}],
         ),
     )
     assert cluster.brokers.rows == (Broker(1, "a"), Broker(2))
-    unknown = {"topic_id": None, "bytes": None, "bytes_in": None, "bytes_out": None}
+    unknown = {"topic_id": None, "min_insync_replicas": None, "bytes": None, "bytes_in": None, "bytes_out": None}
     assert cluster.partitions.to_pylist() == [
-        row(topic="a", leader=None) | unknown,
+        row(topic="a", leader=None) | unknown | {"min_insync_replicas": 2},
         row(leader=2) | unknown,
         row(partition=10, leader=None) | unknown,
     ]

@@ -83,7 +83,8 @@ class Problem:
         rows = brokers.rows
         named = frozenset(i for i, b in enumerate(rows) if b.id in goal.brokers)
         leaving = named if goal.kind is GoalKind.REMOVE_BROKERS else frozenset[int]()
-        drained = leaving | {i for i, b in enumerate(rows) if b.state in {BrokerState.DRAINING, BrokerState.DEAD}}
+        drained = leaving | {i for i, b in enumerate(rows) if b.state is BrokerState.DRAINING}
+        drained |= {i for i, b in enumerate(rows) if not b.serves and goal.dead_is_gone}
         if goal.kind in {GoalKind.RELIEVE, GoalKind.LEADERS}:
             drained = frozenset()
         live = {i for i, b in enumerate(rows) if b.state is BrokerState.LIVE and b.id not in goal.exclude}

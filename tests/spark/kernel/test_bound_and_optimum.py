@@ -60,6 +60,7 @@ def goal_of(rng: Random, kind: GoalKind, brokers: Brokers) -> Goal:
         tolerance=rng.choice((0.05, 0.2)),
         exclude=frozenset(others[:1] if rng.random() < 0.3 else ()),
         force=True,
+        dead_is_gone=True,
     )
 
 

@@ -75,10 +75,23 @@ def test_whatever_the_goal_each_list_is_one_that_brokers_can_carry_out(
 def test_nothing_stays_on_brokers_that_drain_or_are_dead() -> None:
     brokers = brokers_of("abcd", {3: DRAINING, 4: DEAD})
     for goal in (goal_of(REBALANCE), goal_of(ADD, 2), goal_of(REMOVE, 2), goal_of(RACKS)):
-        assert broken(brokers, goal, ([1, 3], [3, 1]), ([4], [1]), ([4], [4])) == [
+        gone = evolve(goal, dead_is_gone=True)
+        assert broken(brokers, gone, ([1, 3], [3, 1]), ([4], [1]), ([4], [4])) == [
             "t-0: 1,3 -> 3,1: broker 3 is draining or dead, but keeps its replica",
             "t-2: 4 -> 4: broker 4 is draining or dead, but keeps its replica",
         ]
+
+
+def test_what_does_not_serve_keeps_its_replicas_unless_the_goal_removes_it() -> None:
+    brokers = brokers_of("abcd", {3: DEAD, 4: DEAD})
+    told = "t-0: 1,4 -> 1,2: 1 replicas leave brokers that do not serve and that the goal does not remove"
+    for goal in (goal_of(REBALANCE), goal_of(ADD, 2), goal_of(REMOVE, 3), goal_of(RACKS)):
+        assert told in broken(brokers, goal, ([1, 4], [1, 2]))
+        assert broken(brokers, goal, ([1, 4], [1, 4])) == []
+    assert broken(brokers, goal_of(REMOVE, 4), ([1, 4], [1, 2])) == []
+    shorter = Goal(FACTOR, replication_factor=2)
+    assert broken(brokers, shorter, ([1, 4, 2], [1, 2]), ([4, 3, 2], [3, 2])) == []
+    assert len(broken(brokers, shorter, ([1, 4, 3], [1, 2]))) == 2
 
 
 def test_what_an_excluded_broker_has_may_stay_or_leave() -> None:
@@ -206,7 +219,7 @@ def test_relieving_moves_replicas_of_the_named_brokers_alone() -> None:
 def test_adding_brokers_gives_replicas_to_others_only_as_repairs(
     racks: str, states: Mapping[int, BrokerState], before: Sequence[int], after: Sequence[int], gainer: int | None
 ) -> None:
-    lines = broken(brokers_of(racks, states), goal_of(ADD, 3), (before, after))
+    lines = broken(brokers_of(racks, states), evolve(goal_of(ADD, 3), dead_is_gone=True), (before, after))
     without_need = [line for line in lines if "not added" in line]
     assert any(f"broker {gainer} is not added" in line for line in without_need) if gainer else lines == []
 

@@ -63,6 +63,7 @@ def goals(draw: st.DrawFn, rows: Sequence[Broker]) -> Goal:
         tolerance=draw(st.sampled_from([0.05, 0.2])),
         racks=draw(st.booleans()),
         force=True,
+        dead_is_gone=draw(st.booleans()),
     )
 
 

@@ -61,10 +61,30 @@ def test_of_a_rack_that_has_too_many_the_emptiest_brokers_keep_theirs(
 ) -> None:
     rack = in_racks("aabbcc__").rack
     fullness = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.6, 0.7])
-    found = surplus(np.array([replicas], np.int32), rack, np.array([limit], np.int32), fullness)
+    found = surplus(np.array([replicas], np.int32), rack, np.array([limit], np.int32), fullness, np.zeros(8, np.bool_))
     assert np.flatnonzero(found[0]).tolist() == leave
 
 
 def test_brokers_without_a_rack_never_have_too_many() -> None:
-    found = surplus(np.array([[0, 1, 2]], np.int32), in_racks("___").rack, np.array([1], np.int32), np.ones(3))
+    alone, nobody = in_racks("___").rack, np.zeros(3, np.bool_)
+    found = surplus(np.array([[0, 1, 2]], np.int32), alone, np.array([1], np.int32), np.ones(3), nobody)
     assert not found.any()
+
+
+@pytest.mark.parametrize(
+    ("replicas", "keeps", "leave"),
+    [
+        # The emptier one of two leaves if the other keeps what it has.
+        ([0, 1], "1", [0]),
+        # Two that keep theirs are too many, and both stay.
+        ([0, 1, 2], "01", []),
+        ([0, 1, 2, 3], "013", [2]),
+    ],
+)
+def test_a_broker_that_keeps_its_replicas_keeps_them_in_a_rack_that_has_too_many(
+    replicas: list[int], keeps: str, leave: list[int]
+) -> None:
+    kept = np.array([str(broker) in keeps for broker in range(4)], np.bool_)
+    lists, limit = np.array([replicas], np.int32), np.array([1], np.int32)
+    found = surplus(lists, in_racks("aabb").rack, limit, np.array([0.1, 0.2, 0.1, 0.2]), kept)
+    assert np.flatnonzero(found[0]).tolist() == leave

@@ -75,5 +75,13 @@ def test_only_new_brokers_receive(shape: ClusterShape) -> None:
 
 @shapes
 def test_everything_leaves_dead_brokers(shape: ClusterShape) -> None:
-    block, brokers = planned(shape, Goal(GoalKind.REPAIR_RACKS), dead=2)
+    block, brokers = planned(shape, Goal(GoalKind.REPAIR_RACKS, dead_is_gone=True), dead=2)
     assert loads(block.after, block, len(brokers))[:2, 0].tolist() == [0, 0]
+
+
+@shapes
+@pytest.mark.parametrize("kind", [GoalKind.REBALANCE, GoalKind.REPAIR_RACKS])
+def test_nothing_leaves_brokers_that_do_not_serve(shape: ClusterShape, kind: GoalKind) -> None:
+    block, _ = planned(shape, Goal(kind), dead=2)
+    for broker in (0, 1):
+        assert ((block.before == broker).any(axis=1) == (block.after == broker).any(axis=1)).all()

@@ -57,7 +57,7 @@ def asked(seed: int, kind: str) -> Instance:
     most = max(map(len, given.replicas))
     goals = {
         "remove": evolve(given.goal),
-        "dead": Goal(GoalKind.REPAIR_RACKS),
+        "dead": Goal(GoalKind.REPAIR_RACKS, dead_is_gone=True),
         "raise": factor(min(most + 1, len(brokers))),
         "lower": factor(max(1, most - 1)),
     }
@@ -110,10 +110,9 @@ def _cut(block: Block, count: int) -> Sequence[Block]:
     [
         ("remove", 1),
         ("dead", 3),
-        ("raise", 3),
         *(
             pytest.param(*row, marks=pytest.mark.soak)
-            for row in [("remove", 3), ("dead", 1), ("raise", 1), ("lower", 1), ("lower", 3)]
+            for row in [("raise", 3), ("remove", 3), ("dead", 1), ("raise", 1), ("lower", 1), ("lower", 3)]
         ),
     ],
 )

@@ -41,12 +41,15 @@ def where(flags: Sequence[bool]) -> str:
     ("states", "goal", "receives", "leaves", "gives", "takes", "sheds"),
     [
         ("llll", Goal(GoalKind.REBALANCE), "0123", "", "0123", "0123", "0123"),
-        ("lxd-", Goal(GoalKind.REBALANCE), "0", "23", "0", "0", "0"),
+        ("lxd-", Goal(GoalKind.REBALANCE), "0", "2", "0", "0", "0"),
+        ("lxd-", Goal(GoalKind.REBALANCE, dead_is_gone=True), "0", "23", "0", "0", "0"),
         ("llll", Goal(GoalKind.REBALANCE, exclude=frozenset({1})), "023", "", "023", "023", "023"),
         ("llll", Goal(GoalKind.ADD_BROKERS, frozenset({3})), "0123", "", "012", "3", ""),
         ("lxdl", Goal(GoalKind.ADD_BROKERS, frozenset({3})), "03", "2", "0", "3", ""),
         ("llll", Goal(GoalKind.REMOVE_BROKERS, frozenset({1, 2})), "03", "12", "", "", ""),
-        ("ll-l", Goal(GoalKind.REMOVE_BROKERS, frozenset({1})), "03", "12", "", "", ""),
+        ("ll-l", Goal(GoalKind.REMOVE_BROKERS, frozenset({1})), "03", "1", "", "", ""),
+        ("ll-l", Goal(GoalKind.REMOVE_BROKERS, frozenset({1, 2})), "03", "12", "", "", ""),
+        ("ll-l", Goal(GoalKind.REMOVE_BROKERS, frozenset({1}), dead_is_gone=True), "03", "12", "", "", ""),
         ("llld", Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=3), "012", "3", "", "", ""),
         ("llll", Goal(GoalKind.REPAIR_RACKS), "0123", "", "", "", ""),
         # Relieving moves nothing but what is on the named, not even from the dead.
@@ -73,7 +76,7 @@ def test_shares_go_by_capacity_in_every_measure_and_bounds_by_tolerance() -> Non
 def test_what_excluded_brokers_keep_is_not_shared_out_and_what_leaves_others_is() -> None:
     kept = terms_of([even_block(4)], in_states("llxl"))
     assert kept.share[:, REPLICAS] == pytest.approx([8, 8, 1e-6, 8])
-    left = terms_of([even_block(4)], in_states("lld-"))
+    left = terms_of([even_block(4)], in_states("lld-"), Goal(GoalKind.REBALANCE, dead_is_gone=True))
     assert left.share[:, REPLICAS] == pytest.approx([16, 16, 1e-6, 1e-6])
 
 
@@ -114,7 +117,7 @@ def test_who_is_relieved_keeps_half_a_share_of_each_measure_or_what_it_has_of_it
 
 @pytest.mark.parametrize("state", "lxd-")
 def test_what_leaves_a_relieved_broker_changes_nobodys_share(state: str) -> None:
-    brokers, goal = in_states(f"{state}lll"), Goal(GoalKind.RELIEVE, frozenset({0}))
+    brokers, goal = in_states(f"{state}lll"), Goal(GoalKind.RELIEVE, frozenset({0}), dead_is_gone=True)
     before, after = (block_of([[b, 2 + n % 2] for n in range(12)], [100] * 12) for b in (0, 1))
     assert terms_of([after], brokers, goal).share.tolist() == terms_of([before], brokers, goal).share.tolist()
 

@@ -65,7 +65,8 @@ def judged(given: Instance, engine: str, engine_of: EngineOf = in_process, *, lo
         return InstanceOutcome((*slow, *found), plan, rightly)
     # Both engines do the same again what they did alike at first.
     repeated = tuple(_again(given, plan, engine, longest)) if engine != "spark" else ()
-    excused = [fault for fault in repeated if plan.is_cut and fault.what in _CHANGES]
+    may_repeat = plan.is_cut or plan.spares
+    excused = [fault for fault in repeated if may_repeat and fault.what in _CHANGES]
     faults = [fault for fault in repeated if fault not in excused]
     return InstanceOutcome((*slow, *of_lists(given, plan), *faults), plan, moves_again=bool(excused))
 
@@ -96,12 +97,15 @@ def _of_refusal(given: Instance, refusal: str) -> tuple[list[PlanFault], str]:
 
 def of_lists(given: Instance, plan: ShapePlan) -> Iterator[PlanFault]:
     """Yield which rules lists break, and what the summary says wrong of them."""
-    broken = broken_rules(given, plan.lists, beside=plan.beside)
+    broken = broken_rules(given, plan.lists, beside=plan.beside, spares=plan.spares)
+    if plan.spares and feasible(given):
+        yield PlanFault("racks stay as they are", "there is a plan that repairs them")
     for rule in sorted({line.split(":")[0] for line in broken}):
         lines = [line for line in broken if line.startswith(f"{rule}:")]
         yield PlanFault(f"rule: {rule}", f"{len(lines)}, first {lines[0]}")
     # Only disks can be a reason not to count what brokers keep, because all plans of such a goal cost the same.
-    ignores = str(given.goal.kind) in FORCED_ONLY and bool(broken_rules(given, plan.lists, beside=True))
+    wrong = broken_rules(given, plan.lists, beside=True, spares=plan.spares)
+    ignores = str(given.goal.kind) in FORCED_ONLY and bool(wrong)
     if ignores and not plan.beside and feasible(given, beside=True):
         yield PlanFault("racks without what brokers keep", "there is a plan with it")
     assert plan.summary is not None

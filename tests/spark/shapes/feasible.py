@@ -64,6 +64,7 @@ class _Part:
         forced: How many have to be new.
         capped: The brokers that get no more new replicas than what is forced.
         rests: Whether it stays as it is.
+        fixed: The brokers that keep their replicas.
     """
 
     size: int
@@ -75,6 +76,7 @@ class _Part:
     forced: int
     capped: frozenset[int]
     rests: bool = False
+    fixed: frozenset[int] = frozenset()
 
     @property
     def most(self) -> int:
@@ -94,15 +96,26 @@ def _part(given: Instance, rules: Rules, row: int, *, beside: bool) -> _Part:
     # Who is not added gets no more than what is forced, and nobody does where only that moves.
     unnamed = frozenset(places) - before - (rules.named if kind == "add-brokers" else frozenset())
     racks = sorted({rack for b in places if (rack := rules.racks[b]) is not None})
+    fixed = rules.fixed_of(given.replicas[row], wanted)
+    limit_of = {
+        rack: max(
+            rules.cap(given.replicas[row], wanted, rack) if beside else rules.limit(wanted),
+            sum(rules.racks[b] == rack for b in fixed),
+        )
+        for rack in racks
+    }
+    if rules.is_stranded(given.replicas[row]):
+        return _Part(given.size[row], before, tuple(sorted(before)), (), (), len(before), 0, frozenset(), rests=True)
     return _Part(
         size=given.size[row],
         before=before,
         places=tuple(places),
         groups=tuple(tuple(b for b in places if rules.racks[b] == rack) for rack in racks),
-        limits=tuple(rules.cap(given.replicas[row], wanted, rack) if beside else rules.limit(wanted) for rack in racks),
+        limits=tuple(limit_of[rack] for rack in racks),
         wanted=wanted,
         forced=rules.forced(given.replicas[row], wanted),
         capped=unnamed if kind in FORCED_ONLY | {"add-brokers"} else frozenset(),
+        fixed=fixed,
     )
 
 
@@ -167,6 +180,8 @@ def _place(program: _FeasibleProgram, part: _Part) -> dict[int, int]:
     place = {b: program.variable() for b in part.places}
     program.require(dict.fromkeys(place.values(), 1.0), part.wanted, part.wanted)
     program.require(dict.fromkeys((v for b, v in place.items() if b in part.capped), 1.0), -np.inf, part.forced)
+    for broker in sorted(part.fixed):
+        program.require({place[broker]: 1.0}, 1.0, 1.0)
     for group, limit in zip(part.groups, part.limits, strict=True):
         program.require(dict.fromkeys((place[b] for b in group), 1.0), -np.inf, limit)
     return place

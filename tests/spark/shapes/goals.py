@@ -55,6 +55,8 @@ def draw_goal(rng: Random, kind: GoalKind, held: Held) -> Goal:
         racks=racks,
         leaders=leaders if kind is not GoalKind.LEADERS else None,
         exclude=_excluded(rng, held, named),
+        # Not drawn: what is drawn after a goal stays as it was.
+        dead_is_gone=sum(held.bytes) % 2 == 0,
     )
 
 

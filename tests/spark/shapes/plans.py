@@ -56,6 +56,11 @@ class ShapePlan:
     is_cut: bool = False
     beside: bool = False
 
+    @property
+    def spares(self) -> bool:
+        """Return whether the plan leaves racks as they are because disks have no room."""
+        return self.summary is not None and self.summary.unrepaired > 0
+
 
 def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> ShapePlan:
     """Plan an instance that was dealt into blocks."""
@@ -165,4 +170,5 @@ def _lists_of(given: Instance, blocks: Sequence[Block]) -> tuple[tuple[int, ...]
         for block in blocks
         for topic, number, after in zip(block.topic, block.partition, block.after, strict=True)
     }
-    return tuple(lists[name] for name in given.names)
+    # What no broker serves is left out of the blocks, and so stays as it is.
+    return tuple(lists.get(name, before) for name, before in zip(given.names, given.replicas, strict=True))

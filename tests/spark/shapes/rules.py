@@ -33,6 +33,8 @@ class Rules:
         drained: Brokers whose replicas all have to leave.
         receivers: Brokers that may get replicas.
         keepers: Brokers that get none, and from which none has to leave.
+        down: Brokers that do not serve.
+        fixed: Those of them that lose nothing.
         limits: What `limit` found so far; it looks at every receiver.
     """
 
@@ -42,6 +44,8 @@ class Rules:
     drained: frozenset[int]
     receivers: frozenset[int]
     keepers: frozenset[int]
+    down: frozenset[int]
+    fixed: frozenset[int]
     limits: dict[int, int] = field(factory=dict, init=False, eq=False, repr=False)
 
     @classmethod
@@ -50,12 +54,17 @@ class Rules:
         goal, rows = given.goal, given.brokers.rows
         named = frozenset(n for n, b in enumerate(rows) if b.id in goal.brokers)
         removed = named if goal.kind is GoalKind.REMOVE_BROKERS else frozenset[int]()
-        ill = {n for n, b in enumerate(rows) if b.state in {BrokerState.DRAINING, BrokerState.DEAD}}
+        down = frozenset(n for n, b in enumerate(rows) if b.state is BrokerState.DEAD or b.is_down)
+        ill = {n for n, b in enumerate(rows) if b.state is BrokerState.DRAINING}
+        if goal.dead_is_gone:
+            ill |= down
         live = {n for n, b in enumerate(rows) if b.state is BrokerState.LIVE and b.id not in goal.exclude}
         drained = frozenset() if str(goal.kind) in STILL else removed | ill
         receivers = frozenset(live - removed)
         # What relieved brokers have may leave.
-        leaving = drained | (named if str(goal.kind) in STILL else frozenset())
+        relieved = named if goal.kind is GoalKind.RELIEVE else frozenset()
+        fixed = down - drained - (relieved if goal.dead_is_gone else frozenset())
+        leaving = drained | (named if str(goal.kind) in STILL else frozenset()) - fixed
         return cls(
             goal,
             tuple(b.rack if goal.racks else None for b in rows),
@@ -63,7 +72,17 @@ class Rules:
             drained,
             receivers,
             frozenset(range(len(rows))) - receivers - leaving,
+            down,
+            fixed,
         )
+
+    def is_stranded(self, before: Sequence[int]) -> bool:
+        """Return whether no replica of a partition can be read, so that nothing of it may change."""
+        return self.down.issuperset(before)
+
+    def fixed_of(self, before: Sequence[int], wanted: int) -> frozenset[int]:
+        """Return the brokers that keep a partition because they do not serve; those of shorter lists need not."""
+        return self.fixed.intersection(before) if wanted >= len(before) else frozenset()
 
     def wanted(self, topic: str, before: Sequence[int]) -> int:
         """Return how many replicas a partition shall have."""
@@ -102,8 +121,10 @@ class Rules:
             return False
         if any(there[rack] > limit for b in set(after) - set(before) if (rack := self.racks[b]) is not None):
             return True
-        # A list that shrinks loses first what is more than its racks have to hold.
+        # A list that shrinks loses first what cannot be read, then what is more than its racks have to hold.
         kept = [b for b in before if b not in self.drained]
+        if len(kept) > len(after) and self.fixed.intersection(kept):
+            return False
         has, had = (sum(max(0, n - limit) for n in self._in_racks(some).values()) for some in (after, kept))
         return has > max(0, had - max(0, len(kept) - len(after)))
 
@@ -120,14 +141,16 @@ class Rules:
 
     def crowd(self, brokers: Sequence[int] | frozenset[int], wanted: int) -> int:
         """Return how many replicas are more than their racks may hold."""
-        in_racks = Counter(self.racks[b] for b in brokers if self.racks[b] is not None)
-        limit = self.limit(wanted)
-        return sum(max(0, count - limit) for count in in_racks.values())
+        in_racks, limit = self._in_racks([*brokers]), self.limit(wanted)
+        # What does not serve stays, even if it is too many.
+        loose = self._in_racks([b for b in brokers if b not in self.fixed])
+        return sum(min(loose[rack], max(0, count - limit)) for rack, count in in_racks.items())
 
     def forced(self, before: Sequence[int], wanted: int) -> int:
         """Return how many replicas have to be new."""
         kept = [b for b in before if b not in self.drained]
-        return max(0, wanted - (len(kept) - self.crowd(kept, wanted)))
+        dropped = min(len(self.fixed.intersection(kept)), max(0, len(kept) - wanted))
+        return max(0, wanted - (len(kept) - dropped - self.crowd(kept, wanted)))
 
 
 @cache
@@ -136,18 +159,21 @@ def _patterns(topics: tuple[str, ...]) -> list[re.Pattern[str]]:
     return [re.compile(".*".join(map(re.escape, name.split("*")))) for name in topics]
 
 
-def broken_rules(given: Instance, lists: Lists, *, beside: bool = False) -> list[str]:
+def broken_rules(given: Instance, lists: Lists, *, beside: bool = False, spares: bool = False) -> list[str]:
     """Return what a plan breaks, a line each that begins with the rule's name.
 
     Args:
         given: The instance.
         lists: The plan.
         beside: Whether racks count what brokers keep that get nothing.
+        spares: Whether partitions may stay as little spread as they were.
     """
     rules = Rules.of(given)
     found: list[str] = []
     for (topic, number), before, after in zip(given.names, given.replicas, lists, strict=True):
         broken = [*_of_partition(rules, topic, before, after)]
+        if spares and rules.crowd(after, len(after)) <= rules.crowd(before, len(after)):
+            broken = [rule for rule in broken if rule != "too many in a rack"]
         if beside and rules.crams(before, after):
             broken.append("too many in a rack beside what brokers keep")
         found += [f"{rule}: {topic}-{number} {tuple(before)} -> {tuple(after)}" for rule in broken]
@@ -156,6 +182,12 @@ def broken_rules(given: Instance, lists: Lists, *, beside: bool = False) -> list
 
 def _of_partition(rules: Rules, topic: str, before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
     wanted, new, gone = rules.wanted(topic, before), set(after) - set(before), set(before) - set(after)
+    if rules.is_stranded(before):
+        if tuple(before) != tuple(after):
+            yield "changes what no broker serves"
+        return
+    if len(gone & rules.fixed) > max(0, len(set(before) - rules.drained) - wanted):
+        yield "replica taken from a broker that does not serve"
     if len(after) != wanted:
         yield "replication factor"
     if len(set(after)) < len(after):

@@ -13,6 +13,7 @@ from tests.spark.kernel.instances import Instance
 from tests.spark.shapes.rules import Rules, broken_rules, moved
 
 REBALANCE = Goal(GoalKind.REBALANCE)
+GONE = Goal(GoalKind.REBALANCE, dead_is_gone=True)
 NO_STATES: Mapping[str, str] = MappingProxyType({})
 NO_LEADERS = Goal(GoalKind.REBALANCE, leaders=LeaderScope.NONE)
 
@@ -37,7 +38,9 @@ def cluster(goal: Goal, *lists: Sequence[int], size: int = 10, states: Mapping[s
         ("broker twice", REBALANCE, {}, [3, 4], [3, 3]),
         ("new replica where none may go", REBALANCE, {"b2": "excluded"}, [0, 1], [0, 2]),
         ("new replica where none may go", Goal(GoalKind.REBALANCE, exclude=frozenset({2})), {}, [0, 1], [0, 2]),
-        ("replica left on a drained broker", REBALANCE, {"b1": "dead"}, [0, 1], [0, 1]),
+        ("replica left on a drained broker", GONE, {"b1": "dead"}, [0, 1], [0, 1]),
+        ("replica taken from a broker that does not serve", REBALANCE, {"b1": "dead"}, [0, 1], [0, 2]),
+        ("changes what no broker serves", GONE, {"b1": "dead"}, [1], [2]),
         ("replica left on a drained broker", Goal(GoalKind.REMOVE_BROKERS, frozenset({1})), {}, [0, 1], [0, 1]),
         ("moves what need not move", Goal(GoalKind.REPAIR_RACKS), {}, [0, 1], [0, 2]),
         ("gives to who is not added", Goal(GoalKind.ADD_BROKERS, frozenset({3})), {}, [0, 1], [0, 2]),
@@ -63,10 +66,12 @@ def test_a_broken_rule_is_found(
     [
         (REBALANCE, {}, [0, 1, 2], [1, 0, 2]),
         (REBALANCE, {"b1": "excluded"}, [0, 1], [0, 1]),
-        (Goal(GoalKind.REMOVE_BROKERS, frozenset({1})), {"b2": "dead"}, [1, 2, 0], [3, 4, 0]),
+        (Goal(GoalKind.REMOVE_BROKERS, frozenset({1}), dead_is_gone=True), {"b2": "dead"}, [1, 2, 0], [3, 4, 0]),
+        (Goal(GoalKind.REMOVE_BROKERS, frozenset({1})), {"b2": "dead"}, [1, 2, 0], [3, 2, 0]),
+        (GONE, {"b1": "dead", "b2": "dead"}, [1, 2], [1, 2]),
         (Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1), {}, [0, 1], [1]),
         (Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1, topics=("u*",)), {}, [0, 1], [0, 1]),
-        (Goal(GoalKind.ADD_BROKERS, frozenset({3})), {"b1": "dead"}, [0, 1], [0, 2]),
+        (Goal(GoalKind.ADD_BROKERS, frozenset({3}), dead_is_gone=True), {"b1": "dead"}, [0, 1], [0, 2]),
         (Goal(GoalKind.RELIEVE, frozenset({0})), {"b1": "dead"}, [0, 1], [2, 1]),
     ],
 )
