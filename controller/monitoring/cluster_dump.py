@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.broker_log_dirs import BrokerLogDirs, all_denied
 from controller.admin.disks import apart, may_share
 from controller.admin.kafka_progress import Sizes
 from controller.admin.move_admin import MoveAdmin
+from controller.admin.visibility import WHOLE, Visibility, undescribed
+from transport.acls import Operation, needs
 from transport.errors import ErrorCode
 from transport.kafka.volume import Volume
 from transport.messages import UNKNOWN, BrokerEndpoint, LogDir, MetadataResponse, PartitionState
@@ -25,11 +27,15 @@ _MAY_SHARE: Final = "some of its log directories may be on one disk"
 
 @frozen
 class ClusterDump:
-    """The state of a cluster: `others` is everything but the partitions, and `gaps` says what is not known."""
+    """The state of a cluster: `others` is everything but the partitions, and `gaps` says what is not known.
+
+    `partial` is the first gap if topics are hidden from the client; None if it sees all of them.
+    """
 
     partitions: list[dict[str, Any]]
     others: dict[str, Any]
     gaps: list[str]
+    partial: str | None = None
 
     def loads(self) -> Iterator[dict[str, Any]]:
         """Yield a row with the size of each partition whose size is known."""
@@ -42,17 +48,21 @@ async def dump_cluster(admin: MoveAdmin, *, shared_disks: bool | None = None, di
     """Read metadata, and the log directories of all brokers; see `dump_of`. Raises ApiError, WireError."""
     metadata = await admin.read_metadata()
     dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
-    return dump_of(metadata, dirs, shared_disks=shared_disks, disks_remedy=disks_remedy)
+    visibility = await admin.visibility(undescribed(metadata, dirs))
+    return dump_of(metadata, dirs, visibility, shared_disks=shared_disks, disks_remedy=disks_remedy)
 
 
 def dump_of(
     metadata: MetadataResponse,
     dirs: Mapping[int, BrokerLogDirs],
+    visibility: Visibility = WHOLE,
     *,
     shared_disks: bool | None = None,
     disks_remedy: str = "",
 ) -> ClusterDump:
     """Combine metadata and log directories into a dump.
+
+    `visibility` is the part of the cluster that the client sees.
 
     `shared_disks` says whether directories of a broker that may be on one disk are; if that is None, the disk is not
     known, and the gap about it names the `disks_remedy`: how the user says so.
@@ -66,13 +76,15 @@ def dump_of(
     controller = None if epoch is None or metadata.controller is None else metadata.controller.id
     others = {
         "controller": {"id": controller, "epoch": epoch},
+        "partial": visibility.lacking_topics,
         "brokers": [_broker(one, dirs.get(one.id, BrokerLogDirs()), disks.get(one.id)) for one in metadata.brokers],
         "reassign_partitions": [],
         "delete_topics": sorted(deleted),
         "undecodable": [],
     }
     rows = [_partition(state, sizes, places) for state in sorted(kept, key=lambda state: state.tp)]
-    return ClusterDump(rows, others, list(_gaps(dirs, disks, rows, disks_remedy)))
+    gaps = [*visibility.lacking, *_gaps(dirs, disks, rows, disks_remedy)]
+    return ClusterDump(rows, others, gaps, visibility.lacking_topics)
 
 
 def _known(number: int | None) -> int | None:
@@ -179,6 +191,10 @@ def _gaps(
 ) -> Iterator[str]:
     silent = [f"broker {id_}: {told.fault}" for id_, told in dirs.items() if told.fault]
     unsized = sum(row["bytes"] is None for row in rows)
+    if all_denied(dirs):
+        # The same is missing at all brokers: it is said once.
+        yield f"sizes and log directories are not known, only counts are: {needs(Operation.DESCRIBE)}"
+        return
     if silent:
         yield f"the logs of some brokers are not known ({'; '.join(silent)})"
     if unsized:
