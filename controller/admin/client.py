@@ -43,7 +43,12 @@ class AdminClient(RolloutAdmin):
             raise ApiError(refused.error, refused.message)
         return described
 
-    async def visibility(self, others: Mapping[str, int] = MappingProxyType({})) -> Visibility:
+    async def visibility(
+        self,
+        others: Mapping[str, int] = MappingProxyType({}),
+        *,
+        settings: bool = False,  # noqa: ARG002  of Kafka clusters only
+    ) -> Visibility:
         """Return how much of the cluster we may see, judged by the topic of an arbitrary name.
 
         `others` are topics that brokers have logs of and that `read_metadata` does not show, with their numbers of

@@ -91,10 +91,16 @@ class KafkaAdmin(KlammOnly):
         left = [state for name in gone for state in await self._left_of(name)]
         return replace(found, partitions=(*found.partitions, *left), refused=())
 
-    async def visibility(self, others: Mapping[str, int] = MappingProxyType({})) -> Visibility:
-        """Return how much of the cluster we may see, judged by the topic of an arbitrary name; see `AdminClient`."""
+    async def visibility(
+        self, others: Mapping[str, int] = MappingProxyType({}), *, settings: bool = False
+    ) -> Visibility:
+        """Return how much of the cluster we may see, judged by the topic of an arbitrary name; see `AdminClient`.
+
+        Whether we may see the `settings` of topics is asked only if it matters.
+        """
         refused = (await self.cluster.ask(reading.metadata([PROBE, *others]))).refused
-        return judge(refused, others, sees_moves=await self._may_see_moves())
+        moves, may = await self._may_see_moves(), not settings or await self._may_see_settings()
+        return judge(refused, others, sees_moves=moves, sees_settings=may)
 
     async def find_controller(self) -> messages.BrokerEndpoint:
         """Return the node that brokers name as the controller; under KRaft, any broker. Raises ClusterUnreachable."""
@@ -315,6 +321,13 @@ class KafkaAdmin(KlammOnly):
         except UnsupportedApi:
             pass  # a broker before 2.4, where nobody sees them
         return True
+
+    async def _may_see_settings(self) -> bool:
+        try:
+            [told] = await self.cluster.ask(reading.configs([ConfigResource(ConfigResourceType.TOPIC, PROBE)], ()))
+        except UnsupportedApi:
+            return True
+        return told.error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     async def _states_of(self, moves: Moves) -> dict[TopicPartition, messages.PartitionState]:
         topics = sorted({tp.topic for tp in moves})

@@ -46,8 +46,13 @@ class MoveAdmin(Protocol):
     ) -> dict[int, BrokerLogDirs]:
         """Return the contents of the log directories of brokers."""
 
-    async def visibility(self, others: Mapping[str, int] = MappingProxyType({})) -> Visibility:
-        """Return how much of the cluster we may see; `others` are topics as of `visibility.undescribed`."""
+    async def visibility(
+        self, others: Mapping[str, int] = MappingProxyType({}), *, settings: bool = False
+    ) -> Visibility:
+        """Return how much of the cluster we may see; `others` are topics as of `visibility.undescribed`.
+
+        Whether we see the `settings` of topics is asked only if it matters.
+        """
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from attrs import field, frozen
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from transport.acls import Operation, needs
 from transport.errors import ErrorCode
-from transport.messages import MetadataResponse, TopicError
+from transport.messages import UNKNOWN, MetadataResponse, TopicError
 
 PROBE: Final = "q7x0-may-klamm-describe-every-topic"
 """The name of a topic that need not exist. It begins so that no ACL for a prefix is about it by chance."""
@@ -43,6 +43,8 @@ class Visibility:
     """Topics that may not be described though brokers have logs of them, with the number of their partitions."""
 
     sees_moves: bool = True
+    sees_settings: bool = True
+    """Whether the settings of topics of any name may be described."""
 
     @property
     def lacking_topics(self) -> str | None:
@@ -65,6 +67,13 @@ class Visibility:
     def lacking(self) -> tuple[str, ...]:
         """A line for each thing that is hidden."""
         return tuple(line for line in (self.lacking_topics, self.lacking_moves) if line is not None)
+
+    def lacking_counts(self, under_min_isr: int) -> tuple[str, ...]:
+        """Return a line for each thing that is hidden from counts, of which `under_min_isr` needs settings."""
+        if self.sees_settings or under_min_isr != UNKNOWN:
+            return self.lacking
+        need = f"our principal needs {Operation.DESCRIBE_CONFIGS.value} on all topics"
+        return (*self.lacking, f"partitions under min ISR are not known: {need}")
 
     @property
     def partial(self) -> str | None:
@@ -90,14 +99,21 @@ def undescribed(metadata: MetadataResponse, dirs: Mapping[int, BrokerLogDirs]) -
     return dict(Counter(tp.topic for tp in logs if tp.topic not in described))
 
 
-def judge(refused: Iterable[TopicError], others: Mapping[str, int], *, sees_moves: bool = True) -> Visibility:
+def judge(
+    refused: Iterable[TopicError],
+    others: Mapping[str, int],
+    *,
+    sees_moves: bool = True,
+    sees_settings: bool = True,
+) -> Visibility:
     """Return what a client may see.
 
     Args:
         refused: The errors of the topics that were asked for: `PROBE`, and the others.
         others: The topics that brokers have logs of and that metadata do not show; see `undescribed`.
         sees_moves: Whether reassignments in progress may be listed.
+        sees_settings: Whether the settings of `PROBE` may be described.
     """
     denied: Collection[str] = {one.name for one in refused if one.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     hidden = {name: count for name, count in others.items() if name in denied}
-    return Visibility(PROBE not in denied, hidden, sees_moves)
+    return Visibility(PROBE not in denied, hidden, sees_moves, sees_settings)

@@ -102,7 +102,12 @@ class ZnodeMoves:
         described = tuple(naming_dead(_described(move), live) for move in moves)
         return ReassignmentDescriptions.of(messages.DescribeReassignmentsResponse(described), None)
 
-    async def visibility(self, others: Mapping[str, int] = MappingProxyType({})) -> Visibility:  # noqa: ARG002  as others have it
+    async def visibility(
+        self,
+        others: Mapping[str, int] = MappingProxyType({}),  # noqa: ARG002  as others have it
+        *,
+        settings: bool = False,  # noqa: ARG002  as others have it
+    ) -> Visibility:
         """Return that all of the cluster is visible: whoever may read its znodes sees it whole."""
         await trio.lowlevel.checkpoint()
         return WHOLE

@@ -169,7 +169,7 @@ class JsonDocument:
     def finish(self, others: dict[str, Any]) -> None:
         """Write everything, brokers before partitions."""
         # Planning reads what comes before the partitions first.
-        head = {name: others[name] for name in ("controller", "partial", "brokers") if name in others}
+        head: dict[str, Any] = {name: others[name] for name in ("controller", "partial", "brokers") if name in others}
         document = {**head, "partitions": self._partitions, **others}
         self._file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
