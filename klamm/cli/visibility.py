@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import click
 
@@ -10,11 +11,13 @@ from controller.admin.visibility import Visibility
 from klamm.cli.formats import Note
 from transport.messages import PartitionState
 
+NOTHING_VISIBLE: Final = "no topic is visible to us: our principal needs Describe on the topics"
+
 
 def require_any(visibility: Visibility, states: Iterable[PartitionState]) -> None:
     """Raise click.ClickException if a user may describe no topic: an empty answer would look complete."""
     if not visibility.sees_all_topics and not any(True for _ in states):
-        raise click.ClickException("no topic is visible to us: our principal needs Describe on the topics")
+        raise click.ClickException(NOTHING_VISIBLE)
 
 
 def note(partial: str | None) -> list[Note]:

@@ -29,7 +29,7 @@ _CURE: Final = "give the output of `klamm state dump`"
 _KEYS: Final = ("partitions", "brokers")
 """The lists of a document that planning reads."""
 
-_OF_THE_DUMP: Final = ("controller", "reassign_partitions", "delete_topics", "undecodable")
+_OF_THE_DUMP: Final = ("controller", "partial", "reassign_partitions", "delete_topics", "undecodable")
 """The other lists in a document of `klamm state dump`, so that `reassign_partitions` is not taken for a misspelling."""
 
 Tables = Callable[[], Iterator[pa.Table]]

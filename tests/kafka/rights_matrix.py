@@ -13,6 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import trio
+
+from tests.cli.shell import run_klamm
+
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "kafka_clusters.md"
 USERS: Final = ("nothing", "one topic", "all topics", "all topics, the cluster", "everything")
 """The columns: a user without permissions, users with Describe on these resources, and one with all operations."""
@@ -38,6 +42,8 @@ class Cell(StrEnum):
     """It ends with 1, and names the operation and the resource that are missing."""
 
 
+_PLAN: Final = ("-o", "json", "--out", "FOLDER/plan")
+
 ROWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "`topic list`": ("topic", "list", "-o", "json"),
@@ -48,11 +54,23 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "`log-dirs describe`": ("log-dirs", "describe", "-o", "json"),
         "`log-dirs describe --topic-list 'o*'`": ("log-dirs", "describe", "--topic-list", "o*", "-o", "json"),
         "`state dump`": ("state", "dump"),
+        "`plan add-brokers --brokers 3`": ("plan", "add-brokers", "--brokers", "3", *_PLAN),
+        "`plan rebalance`": ("plan", "rebalance", *_PLAN),
+        "`plan remove-brokers --brokers 2`": ("plan", "remove-brokers", "--brokers", "2", *_PLAN),
+        "the same with `--partial`": ("plan", "remove-brokers", "--brokers", "2", "--partial", *_PLAN),
         "`top --once`": ("top", "--once", "-o", "json"),
         "`reassignment list`": ("reassignment", "list", "-o", "json"),
     }
 )
-"""The rows in the order of the document. FILE stands for a file that moves a partition of the topic `orders`."""
+"""The rows in the order of the document. FOLDER stands for a folder of its own for each row."""
+
+
+async def run_row(name: str, folder: Path, *more: str) -> Cell:
+    """Run the command of a row with more options, and return what it did."""
+    own = folder / str(list(ROWS).index(name))
+    await trio.Path(own).mkdir(parents=True)
+    words = (word.replace("FOLDER", str(own)) for word in ROWS[name])
+    return cell_of(await run_klamm(*words, *more))
 
 
 def cell_of(done: subprocess.CompletedProcess[bytes]) -> Cell:

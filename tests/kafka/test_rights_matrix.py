@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from controller.admin.visibility import PROBE
-from tests.cli.shell import run_klamm
 from tests.kafka.hiding_nodes import NO_CLUSTER, denying, logs_of
-from tests.kafka.rights_matrix import ROWS, USERS, cell_of, cells
+from tests.kafka.rights_matrix import ROWS, USERS, cells, run_row
 from tests.kafka.scripted_nodes import Answer, ScriptedNodes, scripted_nodes
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
@@ -43,7 +43,7 @@ async def nodes_for(user: str) -> AsyncIterator[ScriptedNodes]:
     sees_cluster = user in {"all topics, the cluster", "everything"}
     told: dict[type[Message], Answer] = {kafka.DescribeLogDirsRequest: logs_of("orders", "secret")}
     answers = told if sees_cluster else NO_CLUSTER
-    async with scripted_nodes(1, 2, answers=answers) as cluster:
+    async with scripted_nodes(1, 2, 3, answers=answers) as cluster:
         for topic in ("orders", "secret"):
             cluster.show(topic, (1, 2), (2, 1))
         denying(cluster, VISIBLE.get(user))
@@ -58,8 +58,8 @@ def test_the_document_has_the_rows_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_each_cell_is_whole_or_says_what_is_hidden_or_what_is_missing(user: str) -> None:
+async def test_each_cell_is_whole_or_says_what_is_hidden_or_what_is_missing(user: str, tmp_path: Path) -> None:
     async with nodes_for(user) as cluster:
         at = ("--bootstrap-server", ",".join(f"{host}:{port}" for host, port in cluster.bootstrap))
-        found = {name: cell_of(await run_klamm(*words, *at)) for name, words in ROWS.items()}
+        found = {name: await run_row(name, tmp_path, *at) for name in ROWS}
     assert found == {name: row[user] for name, row in cells().items()}

@@ -39,6 +39,8 @@ class Options:
     elects: bool
     dry_run: bool
     replan: bool = False
+    partial: bool = False
+    """Whether the new plan may be one for the topics that are visible."""
     adapts: bool = False
     """Whether the throttle is changed by how brokers do; `throttle` is then the first one."""
 
@@ -135,6 +137,7 @@ _OPTIONS: Final = (
         is_flag=True,
         help="Plan again from the state of now if partitions have changed, or the rollout was aborted.",
     ),
+    click.option("--partial", is_flag=True, help="With --replan: plan also if topics are hidden from you."),
     click.option("--ignore-room", is_flag=True, help="Begin even if the plan does not seem to fit the disks."),
     click.option("--no-elect", is_flag=True, help="Do not elect preferred leaders at the end."),
     click.option("--dry-run", is_flag=True, help="Only check the plan, and show what it needs."),
@@ -193,11 +196,14 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
         no_elect: bool,
         dry_run: bool,
         replan: bool,
+        partial: bool,
         **more: object,
     ) -> T:
         if replan and (dry_run or skip_changed):
             other = "--dry-run" if dry_run else "--skip-changed"
             raise click.UsageError(f"--replan writes a new plan, and {other} does not go with it: use only one of them")
+        if partial and not replan:
+            raise click.UsageError("--partial is about the new plan of --replan: use both of them, or none")
         limits = Limits(in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
         options = Options(
             limits,
@@ -210,6 +216,7 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
             elects=not no_elect,
             dry_run=dry_run,
             replan=replan,
+            partial=partial,
             adapts=throttle == AUTO,
         )
         return command(options=options, **more)

@@ -50,7 +50,7 @@ def run(cluster: Cluster, plan: Path, options: Options) -> View:
             from klamm.cli.rollout.replanning import nothing_left, replanned
 
             with files.locked():
-                if not replanned(cluster, files):
+                if not replanned(cluster, files, partial=options.partial):
                     return nothing_left(str(plan))
         content = files.read()
         if not content.file.targets:

@@ -73,7 +73,7 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> V
         # Planning takes a while to import.
         from klamm.cli.rollout.replanning import nothing_left, replanned
 
-        if not replanned(cluster, files):
+        if not replanned(cluster, files, partial=options.partial):
             return nothing_left(name)
     content = files.read()
     if not content.file.targets:
