@@ -42,7 +42,10 @@ class Cell(StrEnum):
     """It ends with 1, and names the operation and the resource that are missing."""
 
 
-_PLAN: Final = ("-o", "json", "--out", "FOLDER/plan")
+_PLAN: Final = ("--brokers-table", "FOLDER/brokers.csv", "-o", "json", "--out", "FOLDER/plan")
+_BROKERS: Final = "id,state\n2,live\n3,live\n"
+"""Brokers for plans, besides those that are there."""
+
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -69,6 +72,7 @@ async def run_row(name: str, folder: Path, *more: str) -> Cell:
     """Run the command of a row with more options, and return what it did."""
     own = folder / str(list(ROWS).index(name))
     await trio.Path(own).mkdir(parents=True)
+    await trio.Path(own / "brokers.csv").write_text(_BROKERS)
     words = (word.replace("FOLDER", str(own)) for word in ROWS[name])
     return cell_of(await run_klamm(*words, *more))
 
