@@ -64,6 +64,11 @@ class Visibility:
         return None if self.sees_moves else f"moves in progress are not known: {needs(Operation.DESCRIBE)}"
 
     @property
+    def lacking_sizes(self) -> str | None:
+        """A line that says that sizes and moves in progress are hidden; None if they are visible."""
+        return None if self.sees_moves else f"sizes and moves in progress are not known: {needs(Operation.DESCRIBE)}"
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         """A line for each thing that is hidden."""
         return tuple(line for line in (self.lacking_topics, self.lacking_moves) if line is not None)

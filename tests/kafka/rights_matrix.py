@@ -46,6 +46,9 @@ _PLAN: Final = ("--brokers-table", "FOLDER/brokers.csv", "-o", "json", "--out", 
 _BROKERS: Final = "id,state\n2,live\n3,live\n"
 """Brokers for plans, besides those that are there."""
 
+_MOVE: Final = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]}'
+"""A file that is good wherever broker 1 has the partition."""
+
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -62,6 +65,11 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "`plan remove-brokers --brokers 2`": ("plan", "remove-brokers", "--brokers", "2", *_PLAN),
         "the same with `--partial`": ("plan", "remove-brokers", "--brokers", "2", "--partial", *_PLAN),
         "`top --once`": ("top", "--once", "-o", "json"),
+        "`reassignment execute --dry-run`": (
+            *("reassignment", "execute", "--reassignment-json-file", "FOLDER/move.json"),
+            *("--dry-run", "-o", "json"),
+        ),
+        "`rollout run --dry-run`": ("rollout", "run", "FOLDER/move.json", "--dry-run", "-o", "json"),
         "`reassignment list`": ("reassignment", "list", "-o", "json"),
     }
 )
@@ -72,6 +80,7 @@ async def run_row(name: str, folder: Path, *more: str) -> Cell:
     """Run the command of a row with more options, and return what it did."""
     own = folder / str(list(ROWS).index(name))
     await trio.Path(own).mkdir(parents=True)
+    await trio.Path(own / "move.json").write_text(_MOVE)
     await trio.Path(own / "brokers.csv").write_text(_BROKERS)
     words = (word.replace("FOLDER", str(own)) for word in ROWS[name])
     return cell_of(await run_klamm(*words, *more))

@@ -74,7 +74,7 @@ async def carry_out(
     started = await start(admin, plan, options, journal, history)
     if options.dry_run:
         status = None if history.digest is None else _report(name, plan, history).document
-        return checked(name, started.needs, status)
+        return checked(name, started.needs, status, started.partial)
     if started.needs is not None:
         click.echo(needs_in_words(started.needs), err=True)
     history.take(journal.read())
