@@ -72,11 +72,14 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
     jobs = NamedJobs(f"klamm plan {request.goal.kind.value}", progress)
     with _claimed(request, lambda: jobs.on(spark())) as (output, scratch):
         jobs(Progress("reading"))
+        hidden = _left_out(request)
         cluster = open_cluster(request, lambda: jobs.on(spark()), scratch)
         try:
             planned = plan_cluster(cluster.engine, cluster.brokers, request.goal, jobs)
             jobs(Progress("summing up"))
             summary = summarize(planned, cluster.set_aside, cluster.unknown_loads)
+            if hidden is not None:
+                summary = evolve(summary, notes=(f"planned for what is visible: {hidden}", *summary.notes))
             refuse_worse(summary, request.goal)
             jobs(Progress("writing"))
             write(planned, output, cluster.id)
@@ -172,6 +175,13 @@ def _worse(planned: Planned) -> tuple[str, ...]:
     tally: Tally = {name: np.insert(load, 1, leaders, axis=1) for name, (load, leaders) in loads.items()}
     tally["max_weight"] = bounds.heaviest
     return needless(planned, tally, planned.evenness(tally))
+
+
+def _left_out(request: PlanRequest) -> str | None:
+    """Return what the snapshot lacks. Raises PlanError if the request does not accept that."""
+    from spark_bridge.inputs.partial import left_out  # noqa: PLC0415
+
+    return left_out(request.sources)
 
 
 def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder) -> Cluster:

@@ -55,6 +55,12 @@ CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
 """The cluster, named as in Kafka's ACLs."""
 
 
+def needs(operation: Operation, topic: str | None = None) -> str:
+    """Return the text of a denial: the operation that is missing, on a topic or on the cluster."""
+    resource = CLUSTER if topic is None else Resource(ResourceType.TOPIC, topic)
+    return f"our principal needs {operation.value} on {resource}"
+
+
 class PatternType(Enum):
     """Whether an ACL is about the resource of a name, or about all whose names begin so."""
 

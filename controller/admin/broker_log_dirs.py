@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import trio
 from attrs import field, frozen
 
-from transport.errors import ApiError, in_words
+from transport.errors import ApiError, ErrorCode, in_words
 from transport.kafka.volume import ToldLogDir, Volume
 from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir, LogDirReplica
 from transport.network import Network
@@ -26,6 +26,8 @@ class BrokerLogDirs:
     fault: str = ""
     volumes: Mapping[str, Volume] = field(factory=dict)
     futures: Mapping[str, tuple[LogDirReplica, ...]] = field(factory=dict)
+    is_denied: bool = False
+    """Whether the fault is that we may not describe the cluster."""
 
     @classmethod
     def of(cls, told: Sequence[ToldLogDir]) -> BrokerLogDirs:
@@ -35,6 +37,16 @@ class BrokerLogDirs:
             volumes={one.log_dir.path: one.volume for one in told},
             futures={one.log_dir.path: one.futures for one in told if one.futures},
         )
+
+
+def is_denial(error: Exception) -> bool:
+    """Return whether an error of a broker means that we may not describe the cluster."""
+    return isinstance(error, ApiError) and error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def all_denied(dirs: Mapping[int, BrokerLogDirs]) -> bool:
+    """Return whether all brokers refuse to describe their log directories to us."""
+    return bool(dirs) and all(told.is_denied for told in dirs.values())
 
 
 async def ask_log_dirs(
@@ -55,7 +67,7 @@ async def ask_log_dirs(
             with trio.fail_after(timeout):
                 answers[broker.id] = await ask_one(network, broker, request, timeout)
         except (ApiError, WireError) as error:
-            answers[broker.id] = BrokerLogDirs(fault=in_words(error))
+            answers[broker.id] = BrokerLogDirs(fault=in_words(error), is_denied=is_denial(error))
         except trio.TooSlowError:
             answers[broker.id] = BrokerLogDirs(fault=f"broker {broker.id} did not answer within {timeout:g} s")
 

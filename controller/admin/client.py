@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
@@ -12,6 +13,7 @@ from controller.admin.active_controller import ATTEMPT_SECONDS
 from controller.admin.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
 from controller.admin.rollouts import RolloutAdmin
+from controller.admin.visibility import PROBE, Visibility, judge
 from transport import messages
 from transport.addresses import Address
 from transport.errors import ApiError
@@ -40,6 +42,20 @@ class AdminClient(RolloutAdmin):
         for refused in described.refused:
             raise ApiError(refused.error, refused.message)
         return described
+
+    async def visibility(
+        self,
+        others: Mapping[str, int] = MappingProxyType({}),
+        *,
+        settings: bool = False,  # noqa: ARG002  of Kafka clusters only
+    ) -> Visibility:
+        """Return how much of the cluster we may see, judged by the topic of an arbitrary name.
+
+        `others` are topics that brokers have logs of and that `read_metadata` does not show, with their numbers of
+        partitions (`controller.admin.visibility.undescribed`); those that we may not describe count as hidden.
+        """
+        described = await self._ask(messages.MetadataRequest((PROBE, *others)), "partitions", "refused")
+        return judge(described.refused, others)
 
     async def cluster_id(self) -> str | None:
         """Return the id of the cluster, None if it has none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Final
 
 import trio
@@ -17,12 +18,13 @@ from msgspec.structs import replace
 
 from controller.admin import kafka_elections, kafka_settings, kafka_summary
 from controller.admin.active_controller import ClusterUnreachable
-from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.broker_log_dirs import BrokerLogDirs, is_denial
 from controller.admin.kafka_cluster import ATTEMPT_SECONDS, KafkaCluster, open_kafka_cluster
 from controller.admin.kafka_progress import THROTTLES, Settings, Sizes, Throttles, copied, described
 from controller.admin.klamm_only import KlammOnly, refuse
 from controller.admin.log_mover import Directories, Replica
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, naming_dead
+from controller.admin.visibility import PROBE, Visibility, judge
 from controller.model.rate_window import RateWindow
 from transport import messages
 from transport.addresses import Address
@@ -89,6 +91,17 @@ class KafkaAdmin(KlammOnly):
         left = [state for name in gone for state in await self._left_of(name)]
         return replace(found, partitions=(*found.partitions, *left), refused=())
 
+    async def visibility(
+        self, others: Mapping[str, int] = MappingProxyType({}), *, settings: bool = False
+    ) -> Visibility:
+        """Return how much of the cluster we may see, judged by the topic of an arbitrary name; see `AdminClient`.
+
+        Whether we may see the `settings` of topics is asked only if it matters.
+        """
+        refused = (await self.cluster.ask(reading.metadata([PROBE, *others]))).refused
+        moves, may = await self._may_see_moves(), not settings or await self._may_see_settings()
+        return judge(refused, others, sees_moves=moves, sees_settings=may)
+
     async def find_controller(self) -> messages.BrokerEndpoint:
         """Return the node that brokers name as the controller; under KRaft, any broker. Raises ClusterUnreachable."""
         controller = (await self.cluster.ask(reading.metadata(()))).controller
@@ -116,12 +129,14 @@ class KafkaAdmin(KlammOnly):
             try:
                 told = await self.cluster.ask_broker(broker_id, call, ATTEMPT_SECONDS)
             except ApiError as error:
-                answers[broker_id] = BrokerLogDirs(fault=reason_of(error.code, error.message))
+                fault = reason_of(error.code, error.message)
+                answers[broker_id] = BrokerLogDirs(fault=fault, is_denied=is_denial(error))
             except WireError as error:
                 answers[broker_id] = BrokerLogDirs(fault=str(error))
             else:
                 # Releases before 2.8 refuse by telling of no directory.
-                refused = BrokerLogDirs(fault=f"broker {broker_id} tells of no log directory: {LOG_DIRS_NEED}")
+                fault = f"broker {broker_id} tells of no log directory: {LOG_DIRS_NEED}"
+                refused = BrokerLogDirs(fault=fault, is_denied=True)
                 answers[broker_id] = BrokerLogDirs.of(told) if told else refused
 
         async with trio.open_nursery() as nursery:
@@ -286,7 +301,7 @@ class KafkaAdmin(KlammOnly):
         return moves
 
     async def _moves_if_permitted(self) -> Moves:
-        """Return the reassignments in progress; none if we may not see them, as we may then not move anything."""
+        """Return the reassignments in progress; none if we may not see them, which `visibility` says."""
         try:
             return await self._moves()
         except ApiError as error:
@@ -295,6 +310,24 @@ class KafkaAdmin(KlammOnly):
         except UnsupportedApi:
             pass  # a broker before 2.4
         return {}
+
+    async def _may_see_moves(self) -> bool:
+        try:
+            await self.cluster.ask_controller(reading.reassignments((), self.cluster.timeout_ms))
+        except ApiError as error:
+            if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return False
+        except UnsupportedApi:
+            pass  # a broker before 2.4, where nobody sees them
+        return True
+
+    async def _may_see_settings(self) -> bool:
+        try:
+            [told] = await self.cluster.ask(reading.configs([ConfigResource(ConfigResourceType.TOPIC, PROBE)], ()))
+        except UnsupportedApi:
+            return True
+        return told.error is not ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     async def _states_of(self, moves: Moves) -> dict[TopicPartition, messages.PartitionState]:
         topics = sorted({tp.topic for tp in moves})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.log_mover import LogMover
 from controller.admin.reassignments import ReassignmentDescriptions
+from controller.admin.visibility import Visibility
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
     MetadataResponse,
@@ -43,6 +45,14 @@ class MoveAdmin(Protocol):
         self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[int, BrokerLogDirs]:
         """Return the contents of the log directories of brokers."""
+
+    async def visibility(
+        self, others: Mapping[str, int] = MappingProxyType({}), *, settings: bool = False
+    ) -> Visibility:
+        """Return how much of the cluster we may see; `others` are topics as of `visibility.undescribed`.
+
+        Whether we see the `settings` of topics is asked only if it matters.
+        """
 
 
 @runtime_checkable

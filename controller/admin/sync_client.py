@@ -52,6 +52,7 @@ class SyncAdminClient:
 
     cluster_id = _blocking(AdminClient.cluster_id)
     read_metadata = _blocking(AdminClient.read_metadata)
+    visibility = _blocking(AdminClient.visibility)
     describe_cluster = _blocking(AdminClient.describe_cluster)
     create_topics = _blocking(AdminClient.create_topics)
     create_partitions = _blocking(AdminClient.create_partitions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import orjson
@@ -17,6 +18,7 @@ from attrs import frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.reassignments import ReassignmentDescriptions, naming_dead
+from controller.admin.visibility import WHOLE, Visibility
 from controller.model.faults import outgrown, partition_fault, target_fault
 from controller.model.reassignment import reassign_to
 from transport import addresses, messages
@@ -99,6 +101,16 @@ class ZnodeMoves:
         live = {broker.id for broker in await self._retried(self._brokers)} if moves else set[int]()
         described = tuple(naming_dead(_described(move), live) for move in moves)
         return ReassignmentDescriptions.of(messages.DescribeReassignmentsResponse(described), None)
+
+    async def visibility(
+        self,
+        others: Mapping[str, int] = MappingProxyType({}),  # noqa: ARG002  as others have it
+        *,
+        settings: bool = False,  # noqa: ARG002  as others have it
+    ) -> Visibility:
+        """Return that all of the cluster is visible: whoever may read its znodes sees it whole."""
+        await trio.lowlevel.checkpoint()
+        return WHOLE
 
     async def cluster_id(self) -> str | None:
         """Return the id of the cluster, None if it has none."""

@@ -13,12 +13,14 @@ from typing import Any, Final
 from attrs import frozen
 
 from controller.admin.active_controller import ClusterUnreachable
-from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.broker_log_dirs import BrokerLogDirs, all_denied
 from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.disks import apart, may_share
 from controller.admin.kafka_progress import Sizes
 from controller.admin.least_isrs import least_isrs_in
+from controller.admin.visibility import WHOLE, Visibility, undescribed
+from transport.acls import Operation, needs
 from transport.errors import ApiError, ErrorCode
 from transport.kafka.volume import Volume
 from transport.messages import (
@@ -38,11 +40,15 @@ _MAY_SHARE: Final = "some of its log directories may be on one disk"
 
 @frozen
 class ClusterDump:
-    """The state of a cluster: `others` is everything but the partitions, and `gaps` says what is not known."""
+    """The state of a cluster: `others` is everything but the partitions, and `gaps` says what is not known.
+
+    `partial` is the first gap if topics are hidden from the client; None if it sees all of them.
+    """
 
     partitions: list[dict[str, Any]]
     others: dict[str, Any]
     gaps: list[str]
+    partial: str | None = None
 
     def loads(self) -> Iterator[dict[str, Any]]:
         """Yield a row with the size of each partition whose size is known."""
@@ -59,8 +65,16 @@ async def dump_cluster(admin: ClusterAdmin, *, shared_disks: bool | None = None,
     metadata = await admin.read_metadata()
     dirs = await admin.describe_log_dirs([broker.id for broker in metadata.brokers])
     least = await _least_isrs(admin, {state.topic for state in metadata.partitions})
-    cluster_id = await admin.cluster_id()
-    return dump_of(metadata, dirs, least, shared_disks=shared_disks, disks_remedy=disks_remedy, cluster_id=cluster_id)
+    visibility = await admin.visibility(undescribed(metadata, dirs))
+    return dump_of(
+        metadata,
+        dirs,
+        least,
+        visibility,
+        shared_disks=shared_disks,
+        disks_remedy=disks_remedy,
+        cluster_id=await admin.cluster_id(),
+    )
 
 
 async def _least_isrs(admin: ClusterAdmin, topics: Iterable[str]) -> Mapping[str, int]:
@@ -83,6 +97,7 @@ def dump_of(
     metadata: MetadataResponse,
     dirs: Mapping[int, BrokerLogDirs],
     least: Mapping[str, int] = MappingProxyType({}),
+    visibility: Visibility = WHOLE,
     *,
     shared_disks: bool | None = None,
     disks_remedy: str = "",
@@ -90,9 +105,9 @@ def dump_of(
 ) -> ClusterDump:
     """Combine metadata and log directories into a dump, with the id of the cluster if it has one.
 
-    `least` has min.insync.replicas of the topics of which it is known. `shared_disks` says whether directories of a
-    broker that may be on one disk are; if that is None, the disk is not known, and the gap about it names the
-    `disks_remedy`: how the user says so.
+    `least` has min.insync.replicas of the topics of which it is known. `visibility` is the part of the cluster that
+    the client sees. `shared_disks` says whether directories of a broker that may be on one disk are; if that is None,
+    the disk is not known, and the gap about it names the `disks_remedy`: how the user says so.
     """
     kept = [state for state in metadata.partitions if state.leader != LEADER_DURING_DELETE]
     deleted = {state.topic for state in metadata.partitions} - {state.topic for state in kept}
@@ -104,6 +119,7 @@ def dump_of(
     others = {
         "controller": {"id": controller, "epoch": epoch},
         "cluster_id": cluster_id,
+        "partial": visibility.lacking_topics,
         "brokers": [_broker(one, dirs.get(one.id, BrokerLogDirs()), disks.get(one.id)) for one in metadata.brokers],
         "reassign_partitions": [],
         "delete_topics": sorted(deleted),
@@ -111,7 +127,8 @@ def dump_of(
     }
     ordered = sorted(kept, key=lambda state: state.tp)
     rows = [_partition(state, sizes, places, least.get(state.topic)) for state in ordered]
-    return ClusterDump(rows, others, list(_gaps(dirs, disks, rows, disks_remedy)))
+    gaps = [*visibility.lacking, *_gaps(dirs, disks, rows, disks_remedy)]
+    return ClusterDump(rows, others, gaps, visibility.lacking_topics)
 
 
 def _known(number: int | None) -> int | None:
@@ -220,6 +237,10 @@ def _gaps(
 ) -> Iterator[str]:
     silent = [f"broker {id_}: {told.fault}" for id_, told in dirs.items() if told.fault]
     unsized = sum(row["bytes"] is None for row in rows)
+    if all_denied(dirs):
+        # The same is missing at all brokers: it is said once.
+        yield f"sizes and log directories are not known, only counts are: {needs(Operation.DESCRIBE)}"
+        return
     if silent:
         yield f"the logs of some brokers are not known ({'; '.join(silent)})"
     if unsized:

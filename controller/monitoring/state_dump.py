@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Rows = list[dict[str, Any]]
 
-HEAD: Final = ("controller", "cluster_id", "brokers")
+HEAD: Final = ("controller", "cluster_id", "partial", "brokers")
 """What comes before the partitions in a document."""
 
 _TOPICS: Final = 1_000

@@ -8,9 +8,12 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
+from controller.admin.client import AdminClient
 from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.visibility import WHOLE, Visibility
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Table, View, known, output_options
+from klamm.cli.visibility import note
 from transport.addresses import address_text
 from transport.messages import DescribeClusterResponse, DescribedBroker
 
@@ -39,7 +42,10 @@ class BrokerSummary(Struct):
 
 
 class ClusterSummary(Struct):
-    """The cluster as a whole; a count that it does not give is null. All but the two of topics count partitions."""
+    """The cluster as a whole; a count that it does not give is null. All but the two of topics count partitions.
+
+    `partial` says what is not counted because it is hidden from the user; null if everything is.
+    """
 
     cluster_id: str | None
     controller: int | None
@@ -55,6 +61,7 @@ class ClusterSummary(Struct):
     being_reassigned: int | None
     quarantined: tuple[str, ...]
     brokers: list[BrokerSummary]
+    partial: str | None = None
 
 
 @cluster.command()
@@ -64,21 +71,28 @@ def describe(cluster: Cluster) -> View:
     """Show the controller, the brokers, and counts of partitions."""
 
     async def work(admin: ClusterAdmin) -> ClusterSummary:
-        return _summary(await admin.cluster_id(), await admin.describe_cluster())
+        id_, described = await admin.cluster_id(), await admin.describe_cluster()
+        # A controller of Klamm counts everything for those who may describe the cluster.
+        visibility = WHOLE if isinstance(admin, AdminClient) else await admin.visibility(settings=True)
+        return _summary(id_, described, visibility)
 
     found = cluster.ask(work)
-    facts = [(name.replace("_", " "), value) for name, value in asdict(found).items() if name != "brokers"]
+    beside = {"brokers", "partial"}
+    facts = [(name.replace("_", " "), value) for name, value in asdict(found).items() if name not in beside]
     brokers = Table(_BROKER_COLUMNS, [astuple(broker) for broker in found.brokers], wide={"epoch"})
-    return View(found, [Table(("cluster", ""), facts), "", brokers])
+    return View(found, [Table(("cluster", ""), facts), "", brokers, *note(found.partial)])
 
 
-def _summary(cluster_id: str | None, found: DescribeClusterResponse) -> ClusterSummary:
+def _summary(cluster_id: str | None, found: DescribeClusterResponse, visibility: Visibility) -> ClusterSummary:
     controller = found.controller
     at = address_text(controller.host, controller.port) if controller.host else None
     counts = {name: known(getattr(found, name)) for name in _COUNTS}
-    brokers = list(map(_broker, found.brokers))
+    if not visibility.sees_moves:
+        counts["being_reassigned"] = None
+    brokers, lacking = list(map(_broker, found.brokers)), visibility.lacking_counts(found.under_min_isr)
+    partial = "; ".join(lacking) or None
     return ClusterSummary(
-        cluster_id, known(controller.id), at, quarantined=found.quarantined, brokers=brokers, **counts
+        cluster_id, known(controller.id), at, quarantined=found.quarantined, brokers=brokers, partial=partial, **counts
     )
 
 

@@ -63,9 +63,13 @@ class Table:
 
 @frozen
 class Note:
-    """A line that goes to stderr beside tables; programs find its content in the document."""
+    """A line that goes to stderr beside tables; programs find its content in the document.
+
+    One that is `always` there goes to stderr beside documents, too.
+    """
 
     text: str
+    always: bool = False
 
 
 @frozen
@@ -319,6 +323,10 @@ def _show_next(view: View, output: Format, *, is_first: bool, headers: bool) -> 
 
 def show(view: View, output: Format, *, headers: bool = True) -> None:
     """Print a view."""
+    if output.is_document:
+        for part in view.parts:
+            if isinstance(part, Note) and part.always:
+                click.echo(part.text, err=True)
     if output is Format.JSON:
         print_json(view.document)
     elif output is Format.YAML:

@@ -9,14 +9,17 @@ import click
 from attrs import frozen
 from msgspec import Struct
 
-from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.broker_log_dirs import BrokerLogDirs, all_denied
 from controller.admin.move_admin import MoveAdmin
+from controller.admin.visibility import WHOLE
 from klamm.cli.completions import broker_lists, topic_lists
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Note, Table, View, known, output_options
 from klamm.cli.names import broker_ids, check_text
 from klamm.cli.topic_filters import has_patterns, matching, require_topics
 from klamm.cli.units import size
+from klamm.cli.visibility import note, require_any
+from transport.acls import Operation, needs
 from transport.errors import ErrorCode, reason_of
 from transport.kafka.volume import Volume
 from transport.messages import LogDir, LogDirReplica
@@ -51,11 +54,15 @@ class Directory(Struct):
 
 
 class BrokerDirectories(Struct):
-    """The log directories of a broker; `fault` says why one that did not answer has none."""
+    """The log directories of a broker; `fault` says why one that did not answer has none.
+
+    `partial` says what the answer lacks because topics are hidden from the user; null for a complete one.
+    """
 
     broker: int
     fault: str | None
     log_dirs: list[Directory]
+    partial: str | None = None
 
 
 @log_dirs.command()
@@ -80,17 +87,23 @@ def describe(cluster: Cluster, broker_list: str | None, topic_list: str | None) 
     logs and disks. JSON and YAML have each log.
     """
     ids, topics = _ids(broker_list), _topics(topic_list)
-    found = cluster.ask_moves(lambda admin: _read(admin, ids, topics))
+    found, partial = cluster.ask_moves(lambda admin: _read(admin, ids, topics))
     parts: list[Table | Note] = []
     if any(told.log_dirs for told in found.values()):
         by_log = topics is not None
         columns, rows = (_LOG_COLUMNS, _log_rows(found)) if by_log else (_DIRECTORY_COLUMNS, _directory_rows(found))
         parts.append(Table(columns, list(rows)))
     silent = {broker: told.fault for broker, told in found.items() if told.fault}
-    parts += [
-        Note(fault if fault.startswith(f"broker {id_}") else f"broker {id_}: {fault}") for id_, fault in silent.items()
-    ]
-    return View([_document(broker, told) for broker, told in found.items()], parts, int(bool(silent)))
+    if all_denied(found):
+        # The same is missing at all brokers: it is said once.
+        parts.append(Note(f"no broker describes its log directories to us: {needs(Operation.DESCRIBE)}", always=True))
+    else:
+        parts += [
+            Note(fault if fault.startswith(f"broker {id_}") else f"broker {id_}: {fault}")
+            for id_, fault in silent.items()
+        ]
+    documents = [_document(broker, told, partial) for broker, told in found.items()]
+    return View(documents, [*parts, *note(partial)], int(bool(silent)))
 
 
 def _ids(text: str | None) -> tuple[int, ...] | None:
@@ -112,13 +125,22 @@ def _topics(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-async def _read(admin: MoveAdmin, ids: Sequence[int] | None, topics: Sequence[str] | None) -> dict[int, BrokerLogDirs]:
-    """Ask brokers for their logs. Raises click.ClickException if there is no topic of a name."""
-    known = await admin.read_metadata(None if has_patterns(topics or ()) else topics or ())
+async def _read(
+    admin: MoveAdmin, ids: Sequence[int] | None, topics: Sequence[str] | None
+) -> tuple[dict[int, BrokerLogDirs], str | None]:
+    """Ask brokers for their logs, and return them with a line that says what is hidden.
+
+    Raises click.ClickException if there is no topic of a name.
+    """
+    are_patterns = has_patterns(topics or ())
+    known = await admin.read_metadata(None if are_patterns else topics or ())
+    # Topics matter to patterns only: brokers show their logs, and named topics, to those who may see them, or refuse.
+    visibility = await admin.visibility() if are_patterns else WHOLE
+    require_any(visibility, known.partitions)
     require_topics(topics or (), known.partitions)
     wanted = [broker.id for broker in known.brokers] if ids is None else ids
     partitions = None if topics is None else sorted(state.tp for state in matching(topics, known.partitions))
-    return await admin.describe_log_dirs(wanted, partitions)
+    return await admin.describe_log_dirs(wanted, partitions), visibility.lacking_topics
 
 
 @frozen
@@ -153,9 +175,9 @@ def _log_rows(found: Mapping[int, BrokerLogDirs]) -> Iterator[tuple[object, ...]
                 yield broker, one.path, *entry.tp, size(entry.size), known(entry.offset_lag), is_future
 
 
-def _document(broker: int, told: BrokerLogDirs) -> BrokerDirectories:
+def _document(broker: int, told: BrokerLogDirs, partial: str | None) -> BrokerDirectories:
     dirs = [_directory(one, told.volumes.get(one.path, Volume()), _logs(told, one)) for one in told.log_dirs]
-    return BrokerDirectories(broker, told.fault or None, dirs)
+    return BrokerDirectories(broker, told.fault or None, dirs, partial)
 
 
 def _directory(one: LogDir, volume: Volume, logs: Iterable[_Log]) -> Directory:

@@ -24,6 +24,7 @@ from broker.meta_properties import WrongLogDir
 from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
+from controller.admin.cluster_admin import ClusterAdmin
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
 from controller.node.controller_election import refuse_foreign
@@ -37,8 +38,10 @@ from klamm.cli.names import Integer
 from klamm.cli.running import configure_logs, log_level_option, run, until_stopped
 from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
+from klamm.cli.visibility import note
 from transport.addresses import address_text
 from transport.host import Host
+from transport.messages import MetadataResponse
 from transport.metadata import MAX_PORT, Listener
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
@@ -248,13 +251,17 @@ async def _leave(started: Sequence[BrokerHandle]) -> None:
 
 
 class BrokerRow(Struct):
-    """A live broker, with its numbers of leaders and replicas."""
+    """A live broker, with its numbers of leaders and replicas.
+
+    `partial` says what is not counted because it is hidden from the user; null if everything is.
+    """
 
     id: int
     address: str
     rack: str | None
     leaders: int
     replicas: int
+    partial: str | None = None
 
 
 @broker.command(name="list")
@@ -262,13 +269,19 @@ class BrokerRow(Struct):
 @cluster_options
 def list_brokers(cluster: Cluster) -> View:
     """List the live brokers, with their numbers of leaders and replicas."""
-    metadata = cluster.ask(lambda admin: admin.read_metadata())
+
+    async def work(admin: ClusterAdmin) -> tuple[MetadataResponse, str | None]:
+        return await admin.read_metadata(), (await admin.visibility()).lacking_topics
+
+    metadata, partial = cluster.ask(work)
     leaders = Counter(state.leader for state in metadata.partitions)
     replicas = Counter(broker_id for state in metadata.partitions for broker_id in state.replicas)
     rows = [
-        BrokerRow(b.id, address_text(b.host, b.port), b.rack, leaders[b.id], replicas[b.id]) for b in metadata.brokers
+        BrokerRow(b.id, address_text(b.host, b.port), b.rack, leaders[b.id], replicas[b.id], partial)
+        for b in metadata.brokers
     ]
-    return View(rows, [Table(("id", "address", "rack", "leaders", "replicas"), list(map(astuple, rows)))])
+    columns = ("id", "address", "rack", "leaders", "replicas")
+    return View(rows, [Table(columns, [astuple(row)[: len(columns)] for row in rows]), *note(partial)])
 
 
 # --- klamm zookeeper --------------------------------------------------------------------------------------------

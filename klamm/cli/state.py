@@ -168,7 +168,8 @@ class JsonDocument:
 
     def finish(self, others: dict[str, Any]) -> None:
         """Write everything, brokers before partitions."""
-        head = {name: others[name] for name in HEAD}
+        # Planning reads what comes before the partitions first.
+        head: dict[str, Any] = {name: others[name] for name in HEAD if name in others}
         document = {**head, "partitions": self._partitions, **others}
         self._file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from controller.admin.cluster_admin import ClusterAdmin
+from controller.admin.visibility import Visibility
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Note, Table, View, output_options
 from klamm.cli.names import TOPIC
@@ -27,6 +28,7 @@ from klamm.cli.topic_filters import (
     require_topics,
     without_internal,
 )
+from klamm.cli.visibility import note, require_any
 from klamm.cli.waiting_replicas import FailedRow, failed_rows, notes_of
 from transport.messages import MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
@@ -38,12 +40,16 @@ def topic() -> None:
 
 
 class TopicRow(Struct):
-    """A topic: its numbers of partitions and replicas, and whether it is being deleted."""
+    """A topic: its numbers of partitions and replicas, and whether it is being deleted.
+
+    `partial` says what the list lacks because it is hidden from the user; null for a complete list.
+    """
 
     topic: str
     partitions: int
     replicas: int
     marked_for_deletion: bool
+    partial: str | None = None
 
 
 @click.command(name="list")
@@ -53,11 +59,17 @@ class TopicRow(Struct):
 @cluster_options
 def list_(cluster: Cluster, names: tuple[str, ...], exclude_internal: bool) -> View:
     """List the topics NAMES, or all. A name may be a pattern such as 'orders-*'."""
-    found = cluster.ask(lambda admin: admin.read_metadata()).partitions
+
+    async def work(admin: ClusterAdmin) -> tuple[Sequence[PartitionState], Visibility]:
+        return (await admin.read_metadata()).partitions, await admin.visibility()
+
+    found, visibility = cluster.ask(work)
+    require_any(visibility, found)
     require_topics(names, found)
     states = matching(names, found)
-    rows = topic_rows(without_internal(states) if exclude_internal else states)
-    return View(rows, [topics_table(rows)])
+    partial = visibility.lacking_topics
+    rows = topic_rows(without_internal(states) if exclude_internal else states, partial)
+    return View(rows, [topics_table(rows), *note(partial)])
 
 
 def topics_table(rows: Iterable[TopicRow]) -> Table:
@@ -67,21 +79,25 @@ def topics_table(rows: Iterable[TopicRow]) -> Table:
     return Table(("topic", "partitions", "replicas"), cells)
 
 
-def topic_rows(states: Iterable[PartitionState]) -> list[TopicRow]:
-    """Return a row for each topic, in the order of their names."""
+def topic_rows(states: Iterable[PartitionState], partial: str | None = None) -> list[TopicRow]:
+    """Return a row for each topic, in the order of their names; `partial` says what they lack."""
     topics: defaultdict[str, list[PartitionState]] = defaultdict(list)
     for state in states:
         topics[state.topic].append(state)
     return [
-        TopicRow(name, len(of_topic), len(of_topic[0].replicas), of_topic[0].leader == LEADER_DURING_DELETE)
+        TopicRow(name, len(of_topic), len(of_topic[0].replicas), of_topic[0].leader == LEADER_DURING_DELETE, partial)
         for name, of_topic in sorted(topics.items())
     ]
 
 
 class DescribedPartition(PartitionRow):
-    """A partition, with its replicas that failed to carry out an order."""
+    """A partition, with its replicas that failed to carry out an order.
+
+    `partial` says what the answer lacks because it is hidden from the user; null for a complete one.
+    """
 
     failed_replicas: list[FailedRow]
+    partial: str | None = None
 
 
 @click.command()
@@ -95,9 +111,13 @@ def describe(
     cluster: Cluster, names: tuple[str, ...], lack: Lack | None, exclude_internal: bool, if_exists: bool
 ) -> View:
     """Show the partitions of the topics NAMES, or of all topics. A name may be a pattern such as 'orders-*'."""
+    are_all = not names or has_patterns(names)
 
-    async def work(admin: ClusterAdmin) -> MetadataResponse:
-        found = await admin.read_metadata(None if not names or has_patterns(names) else names)
+    async def work(admin: ClusterAdmin) -> tuple[MetadataResponse, str | None]:
+        found = await admin.read_metadata(None if are_all else names)
+        visibility = await admin.visibility()
+        if are_all:
+            require_any(visibility, found.partitions)
         if not if_exists:
             require_topics(names, found.partitions)
         states = matching(names, found.partitions)
@@ -105,16 +125,19 @@ def describe(
             states if lack is None else await lacking(cluster, admin, replace(found, partitions=tuple(states)), lack)
         )
         kept = without_internal(shown) if exclude_internal else shown
-        return replace(found, partitions=tuple(sorted(kept, key=lambda s: s.tp)))
+        ordered = replace(found, partitions=tuple(sorted(kept, key=lambda s: s.tp)))
+        return ordered, visibility.partial if are_all else visibility.lacking_moves
 
-    found = cluster.ask(work)
+    found, partial = cluster.ask(work)
     rows = [
-        DescribedPartition(**asdict(PartitionRow.of(state)), failed_replicas=failed_rows(found, state.tp))
+        DescribedPartition(
+            **asdict(PartitionRow.of(state)), failed_replicas=failed_rows(found, state.tp), partial=partial
+        )
         for state in found.partitions
     ]
     if lack is not None and not rows:
-        return View(rows, [none_lacks(lack)])
-    return View(rows, [_partitions_table(found.partitions), *map(Note, notes_of(found))])
+        return View(rows, [none_lacks(lack), *note(partial)])
+    return View(rows, [_partitions_table(found.partitions), *map(Note, notes_of(found)), *note(partial)])
 
 
 def _partitions_table(states: Sequence[PartitionState]) -> Table:

@@ -39,7 +39,7 @@ _KEYS: Final = ("partitions", "brokers")
 """The lists of a document that planning reads."""
 
 _CLUSTER_ID: Final = "cluster_id"
-_OF_THE_DUMP: Final = (_CLUSTER_ID, "controller", "reassign_partitions", "delete_topics", "undecodable")
+_OF_THE_DUMP: Final = (_CLUSTER_ID, "controller", "partial", "reassign_partitions", "delete_topics", "undecodable")
 """The other lists in a document of `klamm state dump`, so that `reassign_partitions` is not taken for a misspelling."""
 
 Tables = Callable[[], Iterator[pa.Table]]

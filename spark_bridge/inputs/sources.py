@@ -56,17 +56,24 @@ class Sources:
         loads: Sizes and rates of partitions; if two files have the same value, the later file takes precedence.
         brokers: A table that adds to the brokers of the snapshot, or overrides them.
         on_bad_rows: Whether bad rows of a snapshot or of loads are rejected, or set aside and counted.
+        partial: Whether to plan for a snapshot of a part of a cluster, from which topics are hidden.
     """
 
     snapshot: Source
     loads: tuple[Source, ...] = ()
     brokers: Source | None = None
     on_bad_rows: OnBadRows = OnBadRows.REFUSE
+    partial: bool = False
 
     @property
     def urls(self) -> list[Url]:
         """Return the sources that only Spark can reach."""
         return [source for source in (self.snapshot, *self.loads, self.brokers) if isinstance(source, Url)]
+
+
+def refusal(partial: str) -> str:
+    """Return why a plan is refused for a part of a cluster, given what the snapshot says of it."""
+    return f"{partial}; a plan needs the whole: get the permission, or plan for what is visible with --partial"
 
 
 def file_url(path: Path) -> str:

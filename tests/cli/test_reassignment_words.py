@@ -93,7 +93,7 @@ def test_a_table_of_80_columns_and_a_sum(capsys: pytest.CaptureFixture[str], mon
     assert document[0] == {
         "topic": "t", "partition": 0, "change": "move", "replicas": [1, 2, 3], "target": [4, 5, 6],
         "adding": [4, 5, 6], "removing": [1, 2, 3], "leader": None, "new_leader": 4, "bytes": 3_600_000_000,
-        "log_dirs": {},
+        "log_dirs": {}, "partial": None,
     }  # fmt: skip
     assert document[3]["bytes"] is None
     show(preview.view(changes[1:2]), Format.TABLE)

@@ -108,7 +108,8 @@ async def test_settings_that_may_not_be_read_are_told() -> None:
     async with scripted_nodes(1, answers={kafka.DescribeConfigsRequest: refuse}) as nodes:
         nodes.show("full", (1,))
         said = await Shell(at(nodes))("topic", "describe", UNDER_MIN_ISR, fails=True)
-    text = "Error: not permitted for this topic: min.insync.replicas of topic full is not known: no\n"
+    need = "our principal needs DescribeConfigs on topic full"
+    text = f"Error: not permitted for this topic: min.insync.replicas of topic full is not known: {need}\n"
     assert said == text
 
 

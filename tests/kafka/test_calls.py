@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -15,6 +15,7 @@ from transport.kafka.messages.alter_partition_reassignments_response import (
     ReassignableTopicResponse,
 )
 from transport.kafka.messages.create_topics_response import CreatableTopicResult
+from transport.kafka.messages.delete_topics_response import DeletableTopicResult
 from transport.kafka.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from transport.kafka.messages.describe_log_dirs_response import DescribeLogDirsResult
 from transport.kafka.messages.describe_quorum_response import Listener, Node, PartitionData, TopicData
@@ -122,7 +123,7 @@ def test_metadata_become_brokers_and_partitions() -> None:
         "orders", "AAAAAAAAAAAAAAAAAAAAAQ", 4, UNKNOWN, 2, 7, (2,), UNKNOWN, (2, 3), offline_replicas=(3,)
     )
     brokers = BrokerEndpoint(2, "two", 92, "r2"), BrokerEndpoint(3, "three", 93)
-    refused = TopicError("secret", ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Kafka does not describe topic secret to us")
+    refused = TopicError("secret", ErrorCode.TOPIC_AUTHORIZATION_FAILED, "our principal needs Describe on topic secret")
     assert read(reading.metadata(None), answer) == MetadataResponse(brokers[1], UNKNOWN, brokers, (state,), (refused,))
 
 
@@ -192,7 +193,7 @@ def test_partitions_have_outcomes() -> None:
         PartitionError("orders", 0),
         PartitionError("orders", 1, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "none"),
     )
-    with pytest.raises(ApiError, match="CLUSTER_AUTHORIZATION_FAILED: no"):
+    with pytest.raises(ApiError, match="CLUSTER_AUTHORIZATION_FAILED: our principal needs Alter on the cluster"):
         read(changing.reassign([], 1), kafka.AlterPartitionReassignmentsResponse(error_code=31, error_message="no"))
 
 
@@ -209,3 +210,56 @@ def test_settings_have_outcomes() -> None:
     row = AlterConfigsResourceResponse(ErrorCode.INVALID_CONFIG, "bad", 2, "orders")
     answer = kafka.IncrementalAlterConfigsResponse(responses=(row,))
     assert read(changing.alter_configs([SETTINGS]), answer) == (ResourceError(ORDERS, ErrorCode.INVALID_CONFIG, "bad"),)
+
+
+DUMP: Final = "Request Request(processor=1, connectionId=127.0.0.1:9092-127.0.0.1:1-0, session=...) is not authorized."
+"""The text of a broker in ZooKeeper mode that denies a request."""
+
+ON_CLUSTER: Final = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+ON_TOPIC: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "operation"),
+    [
+        (
+            changing.reassign([], 1),
+            kafka.AlterPartitionReassignmentsResponse(error_code=ON_CLUSTER, error_message=DUMP),
+            "Alter",
+        ),
+        (changing.elect(ElectionType.PREFERRED, None, 1), kafka.ElectLeadersResponse(error_code=ON_CLUSTER), "Alter"),
+        (
+            reading.reassignments(None, 1),
+            kafka.ListPartitionReassignmentsResponse(error_code=ON_CLUSTER, error_message=DUMP),
+            "Describe",
+        ),
+        (reading.quorum(), kafka.DescribeQuorumResponse(error_code=ON_CLUSTER, error_message=DUMP), "Describe"),
+    ],
+)
+def test_a_denied_request_names_its_operation_instead_of_the_text_of_the_broker(
+    call: Call[Any], answer: Message, operation: str
+) -> None:
+    with pytest.raises(ApiError) as raised:
+        read(call, answer)
+    assert raised.value.message == f"our principal needs {operation} on the cluster"
+
+
+def test_denied_items_name_their_operations_and_resources() -> None:
+    deleted = kafka.DeleteTopicsResponse(responses=(DeletableTopicResult("orders", error_code=ON_TOPIC),))
+    created = kafka.CreateTopicsResponse(topics=(CreatableTopicResult("orders", "", ON_TOPIC, DUMP),))
+    settings = kafka.DescribeConfigsResponse(results=(DescribeConfigsResult(ON_CLUSTER, DUMP, 4, "1"),))
+    altered = kafka.IncrementalAlterConfigsResponse(
+        responses=(AlterConfigsResourceResponse(ON_TOPIC, DUMP, 2, "orders"),)
+    )
+    outcomes = [
+        *read(changing.delete_topics(["orders"], 1), deleted),
+        *read(changing.create_topics([], 1, validate_only=False), created),
+        *read(reading.configs([]), settings),
+        *read(changing.alter_configs([]), altered),
+    ]
+    assert [one.message for one in outcomes] == [
+        "our principal needs Delete on topic orders",
+        "our principal needs Create on topic orders",
+        "our principal needs DescribeConfigs on the cluster",
+        "our principal needs AlterConfigs on topic orders",
+    ]

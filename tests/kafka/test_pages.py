@@ -39,7 +39,7 @@ async def test_partitions_are_read_in_pages_where_brokers_give_them() -> None:
         cluster.show("orders", (1, 2))
         async with open_kafka_admin(TcpNetwork(), cluster.bootstrap) as admin:
             found = await admin.read_metadata()
-            with pytest.raises(ApiError, match="Kafka does not describe topic secret to us"):
+            with pytest.raises(ApiError, match="our principal needs Describe on topic secret"):
                 await admin.read_metadata(["secret", "orders"])
         rows = [(state.tp.partition, state.leader, state.isr, state.offline_replicas) for state in found.partitions]
         assert rows == [(0, 1, (1,), (2,)), (1, 1, (1,), (2,))]

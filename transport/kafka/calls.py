@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import frozen
 
@@ -39,16 +39,24 @@ async def ask(connection: KafkaConnection, call: Call[R], timeout: float) -> R: 
     return call.read(await connection.send(call.write(version), call.response, version, timeout=timeout))
 
 
-def fault_of(code: int, message: str | None) -> tuple[ErrorCode, str]:
-    """Return an error of Kafka's with its text; one that has no name here keeps its number in the text."""
+_DENIED: Final = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+
+
+def fault_of(code: int, message: str | None, denial: str = "") -> tuple[ErrorCode, str]:
+    """Return an error of Kafka's with its text; one that has no name here keeps its number in the text.
+
+    A denied request has the text of `denial` instead: what brokers write there may be the dump of a Java object.
+    """
     error = ErrorCode(code)
+    if error in _DENIED:
+        return error, denial
     if error is ErrorCode.UNKNOWN_SERVER_ERROR and code != error:
         return error, message or f"Kafka's error {code}"
     return error, message or ""
 
 
-def require_success(code: int, message: str | None = None) -> None:
-    """Raise ApiError for an error of a whole request."""
-    error, text = fault_of(code, message)
+def require_success(code: int, message: str | None = None, denial: str = "") -> None:
+    """Raise ApiError for an error of a whole request; see `fault_of` for `denial`."""
+    error, text = fault_of(code, message, denial)
     if error is not ErrorCode.NONE:
         raise ApiError(error, text)

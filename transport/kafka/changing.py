@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from transport.acls import Operation, needs
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.calls import Call, fault_of, require_success
@@ -26,7 +27,7 @@ from transport.kafka.messages.incremental_alter_configs_request import (
     AlterableConfig as KafkaConfig,
     AlterConfigsResource as KafkaResource,
 )
-from transport.kafka.reading import by_topic
+from transport.kafka.reading import by_topic, denial_of
 from transport.messages import (
     AlterConfigsResource,
     ConfigOperation,
@@ -45,6 +46,9 @@ from transport.metadata import TopicPartition
 _HAS_TOPIC_STATES: Final = 6
 """The first version of DeleteTopics that names or identifies each topic."""
 
+_ALTER: Final = needs(Operation.ALTER)
+"""The text where moves, elections and log directories may not be changed."""
+
 Topics = tuple[TopicError, ...]
 Partitions = tuple[PartitionError, ...]
 
@@ -58,7 +62,9 @@ def create_topics(topics: Iterable[NewTopic], timeout_ms: int, *, validate_only:
     return Call.of(
         asked,
         kafka.CreateTopicsResponse,
-        lambda answer: _outcomes((one.name, one.error_code, one.error_message) for one in answer.topics),
+        lambda answer: _outcomes(
+            Operation.CREATE, ((one.name, one.error_code, one.error_message) for one in answer.topics)
+        ),
     )
 
 
@@ -76,7 +82,9 @@ def create_partitions(topics: Iterable[NewPartitions], timeout_ms: int, *, valid
     return Call.of(
         asked,
         kafka.CreatePartitionsResponse,
-        lambda answer: _outcomes((one.name, one.error_code, one.error_message) for one in answer.results),
+        lambda answer: _outcomes(
+            Operation.ALTER, ((one.name, one.error_code, one.error_message) for one in answer.results)
+        ),
     )
 
 
@@ -97,13 +105,18 @@ def delete_topics(names: Sequence[str], timeout_ms: int) -> Call[Topics]:
         kafka.DeleteTopicsRequest,
         kafka.DeleteTopicsResponse,
         write,
-        lambda answer: _outcomes((one.name or "", one.error_code, one.error_message) for one in answer.responses),
+        lambda answer: _outcomes(
+            Operation.DELETE, ((one.name or "", one.error_code, one.error_message) for one in answer.responses)
+        ),
     )
 
 
-def _outcomes(answered: Iterable[tuple[str, int, str | None]]) -> Topics:
-    """Return the outcome for each topic. Raises ApiError if the node is not the controller: it has done nothing."""
-    outcomes = tuple(TopicError(name, *fault_of(code, text)) for name, code, text in answered)
+def _outcomes(operation: Operation, answered: Iterable[tuple[str, int, str | None]]) -> Topics:
+    """Return the outcome of an operation for each topic.
+
+    Raises ApiError if the node is not the controller: it has done nothing.
+    """
+    outcomes = tuple(TopicError(name, *fault_of(code, text, needs(operation, name))) for name, code, text in answered)
     if any(one.error is ErrorCode.NOT_CONTROLLER for one in outcomes):
         raise ApiError(ErrorCode.NOT_CONTROLLER)
     return outcomes
@@ -126,9 +139,9 @@ def reassign(partitions: Sequence[ReassignablePartition], timeout_ms: int) -> Ca
 
 
 def _reassigned(answer: kafka.AlterPartitionReassignmentsResponse) -> Partitions:
-    require_success(answer.error_code, answer.error_message)
+    require_success(answer.error_code, answer.error_message, _ALTER)
     return tuple(
-        PartitionError(topic.name, one.partition_index, *fault_of(one.error_code, one.error_message))
+        PartitionError(topic.name, one.partition_index, *fault_of(one.error_code, one.error_message, _ALTER))
         for topic in answer.responses
         for one in topic.partitions
     )
@@ -141,9 +154,9 @@ def elect(kind: ElectionType, partitions: Iterable[TopicPartition] | None, timeo
         named = tuple(TopicPartitions(topic, tuple(numbers)) for topic, numbers in by_topic(partitions).items())
 
     def read(answer: kafka.ElectLeadersResponse) -> Partitions:
-        require_success(answer.error_code)
+        require_success(answer.error_code, denial=_ALTER)
         found = (
-            PartitionError(topic.topic, one.partition_id, *fault_of(one.error_code, one.error_message))
+            PartitionError(topic.topic, one.partition_id, *fault_of(one.error_code, one.error_message, _ALTER))
             for topic in answer.replica_election_results
             for one in topic.partition_result
         )
@@ -169,7 +182,7 @@ def move_logs(directories: Mapping[TopicPartition, str]) -> Call[Partitions]:
 
 def _logs_moved(answer: kafka.AlterReplicaLogDirsResponse) -> Partitions:
     return tuple(
-        PartitionError(topic.topic_name, one.partition_index, *fault_of(one.error_code, None))
+        PartitionError(topic.topic_name, one.partition_index, *fault_of(one.error_code, None, _ALTER))
         for topic in answer.results
         for one in topic.partitions
     )
@@ -195,10 +208,10 @@ def _changes(wanted: AlterConfigsResource) -> KafkaResource:
 
 
 def _altered(answer: kafka.IncrementalAlterConfigsResponse) -> tuple[ResourceError, ...]:
+    resources = [ConfigResource(ConfigResourceType(one.resource_type), one.resource_name) for one in answer.responses]
     return tuple(
         ResourceError(
-            ConfigResource(ConfigResourceType(one.resource_type), one.resource_name),
-            *fault_of(one.error_code, one.error_message),
+            resource, *fault_of(one.error_code, one.error_message, denial_of(Operation.ALTER_CONFIGS, resource))
         )
-        for one in answer.responses
+        for resource, one in zip(resources, answer.responses, strict=True)
     )

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
+from transport.acls import Operation, needs
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.client import KafkaConnection
@@ -18,7 +19,7 @@ from transport.kafka.volume import ToldLogDir, Volume
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
 from transport.network import Network
 
-LOG_DIRS_NEED: Final = "our principal needs Describe on the cluster"
+LOG_DIRS_NEED: Final = needs(Operation.DESCRIBE)
 
 
 @frozen

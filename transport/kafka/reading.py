@@ -11,6 +11,7 @@ from typing import Final
 
 from attrs import frozen
 
+from transport.acls import Operation, needs
 from transport.errors import ErrorCode
 from transport.kafka import messages as kafka
 from transport.kafka.calls import Call, fault_of, require_success
@@ -41,6 +42,9 @@ from transport.metadata import ReplicaAssignment, TopicPartition
 DescribedTopic = MetadataResponseTopic | DescribeTopicPartitionsResponseTopic
 
 Moves = dict[TopicPartition, ReplicaAssignment]
+
+_DESCRIBE: Final = needs(Operation.DESCRIBE)
+"""The text where the cluster may not be described."""
 
 _SOURCES: Final = {
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -139,7 +143,9 @@ def _refused(topics: Iterable[DescribedTopic]) -> Iterator[TopicError]:
         error, _ = fault_of(topic.error_code, None)
         if error not in _IS_ABSENT:
             name = topic.name or topic.topic_id
-            yield TopicError(name, error, f"Kafka does not describe topic {name} to us")
+            is_hidden = error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            text = needs(Operation.DESCRIBE, name) if is_hidden else f"Kafka does not describe topic {name} to us"
+            yield TopicError(name, error, text)
 
 
 _QUORUM: Final = "__cluster_metadata"
@@ -153,9 +159,9 @@ def quorum() -> Call[tuple[BrokerEndpoint, int]]:
 
 
 def _controller(answer: kafka.DescribeQuorumResponse) -> tuple[BrokerEndpoint, int]:
-    require_success(answer.error_code, answer.error_message)
+    require_success(answer.error_code, answer.error_message, _DESCRIBE)
     [partition] = [partition for topic in answer.topics for partition in topic.partitions]
-    require_success(partition.error_code, partition.error_message)
+    require_success(partition.error_code, partition.error_message, _DESCRIBE)
     leader = partition.leader_id
     listeners = (one for node in answer.nodes if node.node_id == leader for one in node.listeners)
     # Releases before 3.9 do not tell addresses.
@@ -177,7 +183,7 @@ def reassignments(partitions: Iterable[TopicPartition] | None, timeout_ms: int) 
 
 
 def _reassignments(answer: kafka.ListPartitionReassignmentsResponse) -> Moves:
-    require_success(answer.error_code, answer.error_message)
+    require_success(answer.error_code, answer.error_message, _DESCRIBE)
     return {
         TopicPartition(topic.name, one.partition_index): ReplicaAssignment(
             one.replicas, one.adding_replicas, one.removing_replicas
@@ -212,10 +218,16 @@ def _configs(answer: kafka.DescribeConfigsResponse) -> tuple[ResourceConfigs, ..
 
 
 def _configs_of(result: DescribeConfigsResult) -> ResourceConfigs:
-    error, message = fault_of(result.error_code, result.error_message)
     resource = ConfigResource(ConfigResourceType(result.resource_type), result.resource_name)
+    denial = denial_of(Operation.DESCRIBE_CONFIGS, resource)
+    error, message = fault_of(result.error_code, result.error_message, denial)
     entries = sorted(map(_entry, result.configs), key=lambda entry: entry.name)
     return ResourceConfigs(resource, tuple(entries), error, message)
+
+
+def denial_of(operation: Operation, resource: ConfigResource) -> str:
+    """Return the text of a denial of an operation on settings: those of brokers belong to the cluster."""
+    return needs(operation, resource.name if resource.type is ConfigResourceType.TOPIC else None)
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:

@@ -13,6 +13,8 @@ import click
 from controller.monitoring.cluster_dump import dump_cluster
 from klamm.cli.planning.options import Options
 from klamm.cli.state import JsonLines, tell_gaps
+from klamm.cli.visibility import NOTHING_VISIBLE
+from spark_bridge.inputs.sources import refusal
 
 _SNAPSHOT: Final = "cluster.jsonl"
 _LOADS: Final = "sizes.jsonl"
@@ -34,13 +36,18 @@ def live_inputs(options: Options, place: Path) -> Iterator[Options]:
     The sizes that it tells come before those of `--loads`, which take precedence.
 
     Raises:
-        click.ClickException: It cannot be read. Errors of the block name it as the user did.
+        click.ClickException: It cannot be read, or topics are hidden and the options do not accept that. Errors of the
+            block name it as the user did.
     """
     live = options["live"]
     if live is None:
         yield options
         return
     found = live.ask(partial(dump_cluster, shared_disks=live.shared_disks, disks_remedy=live.disks_remedy))
+    if found.partial is not None and not options["partial"]:
+        raise click.ClickException(refusal(found.partial))
+    if found.partial is not None and not found.partitions:
+        raise click.ClickException(NOTHING_VISIBLE)
     tell_gaps(found)
     snapshot, loads = place / _SNAPSHOT, place / _LOADS
     with snapshot.open("wb") as file:

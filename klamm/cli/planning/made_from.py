@@ -87,8 +87,11 @@ class MadeFrom:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise click.ClickException(f"{path} is damaged: {_AGAIN}") from None
 
-    def options_on(self, cluster: Cluster) -> Options:
-        """Return the options for the same plan from the state of a cluster. Raises click.ClickException."""
+    def options_on(self, cluster: Cluster, *, partial: bool = False) -> Options:
+        """Return the options for the same plan from the state of a cluster, or of its visible part if `partial`.
+
+        Raises click.ClickException.
+        """
         for name in self._files():
             if not isinstance(source_of(name), Url) and (not Path(name).exists() or is_stream(Path(name))):
                 raise click.ClickException(f"{name}, which the plan was made from, is not there any more: {_AGAIN}")
@@ -96,6 +99,7 @@ class MadeFrom:
             snapshot=None,
             live=cluster,
             loads=self.loads,
+            partial=partial,
             brokers_table=self.brokers_table,
             engine=EngineName.AUTO.value,
             master=None,

@@ -29,6 +29,7 @@ class Options(TypedDict, total=False):
     loads: tuple[str, ...]
     brokers_table: str | None
     set_aside_bad_rows: bool
+    partial: bool
     brokers: frozenset[int]
     exclude: frozenset[int]
     replication_factor: int
@@ -63,6 +64,7 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
             loads=tuple(map(source_of, options["loads"])),
             brokers=None if table is None else source_of(table),
             on_bad_rows=OnBadRows.SET_ASIDE if options["set_aside_bad_rows"] else OnBadRows.REFUSE,
+            partial=options["partial"],
         ),
         goal=Goal(
             kind=kind,
@@ -143,6 +145,7 @@ _INPUTS: Final = (
         "--brokers-table", metavar="FILE", help="Racks, capacities, disks and states of brokers: CSV, JSON or Parquet."
     ),
     click.option("--set-aside-bad-rows", is_flag=True, help="Skip bad rows, and count them."),
+    click.option("--partial", is_flag=True, help="Plan also if topics are hidden from you, for those that you see."),
 )
 _CHOICES: Final = (
     click.option(

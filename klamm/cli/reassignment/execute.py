@@ -174,7 +174,8 @@ class Execution:
         tell_unchecked(ids, is_plan=bool(self.starts))
         if self.options.dry_run:
             planned = await preview.changes(self.admin, self._before, self.targets)
-            self.over = preview.view(planned, {} if self.logs is None else self.logs.wanted)
+            partial = (await self.admin.visibility()).lacking_sizes
+            self.over = preview.view(planned, {} if self.logs is None else self.logs.wanted, partial)
         else:
             self._keeping = self._recorded()
             try:

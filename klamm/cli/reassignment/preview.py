@@ -13,10 +13,11 @@ from msgspec import Struct
 from controller.admin.log_mover import Directories
 from controller.admin.move_admin import MoveAdmin
 from controller.model.faults import move_fault
-from klamm.cli.formats import DRY_RUN, Table, View, known
+from klamm.cli.formats import DRY_RUN, Note, Table, View, known
 from klamm.cli.output import known_leader, show
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.units import size
+from klamm.cli.visibility import note
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, ReplicaAssignment, TopicPartition
 
@@ -31,7 +32,8 @@ Kind = Literal["move", "order", "none"]
 class ChangeRow(Struct):
     """The planned change of a partition. `bytes` are to be copied; null for one that is not known, or no leader.
 
-    `log_dirs` has the directories that the file names for replicas, by broker.
+    `log_dirs` has the directories that the file names for replicas, by broker. `partial` says what is hidden from the
+    user; null if nothing is.
     """
 
     topic: str
@@ -45,6 +47,7 @@ class ChangeRow(Struct):
     new_leader: int
     bytes: int | None
     log_dirs: dict[str, str]
+    partial: str | None = None
 
 
 @frozen
@@ -181,21 +184,27 @@ def rollback(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartitio
     return {tp: states[tp].origin_replicas for tp in targets}
 
 
-def view(planned: Sequence[ChangePreview], log_dirs: Directories = MappingProxyType({})) -> View:
-    """Return the changes that a file would make; `log_dirs` are the directories that it names for replicas."""
+def view(
+    planned: Sequence[ChangePreview], log_dirs: Directories = MappingProxyType({}), partial: str | None = None
+) -> View:
+    """Return the changes that a file would make; `log_dirs` are the directories that it names for replicas.
+
+    `partial` says what is hidden from the user.
+    """
     kinds = [change.kind for change in planned]
     copied = [bytes_ for change in planned if (bytes_ := known(change.bytes)) is not None]
     unknown = len(planned) - len(copied)
     moved, ordered, kept = (kinds.count(kind) for kind in ("move", "order", "none"))
     all_ = f"{len(planned):,} partition{'' if len(planned) == 1 else 's'}"
-    parts: list[Table | str] = [
+    parts: list[Table | Note | str] = [
         Table(COLUMNS, list(map(_cells, planned)), numbers=("bytes",)),
         *(f"{tp}: broker {broker_id} keeps its log in {path}" for (tp, broker_id), path in log_dirs.items()),
         f"{all_}: {moved:,} to move, {ordered:,} to reorder, {kept:,} with nothing to do",
         f"To copy: {_amount(sum(copied), unknown)}",
         DRY_RUN,
+        *note(partial),
     ]
-    return View([_row(change, log_dirs) for change in planned], parts)
+    return View([_row(change, log_dirs, partial) for change in planned], parts)
 
 
 def _amount(known: int, unknown: int) -> str:
@@ -219,7 +228,7 @@ def show_leader(leader: int) -> str:
     return "-" if leader == NO_LEADER else str(leader)
 
 
-def _row(change: ChangePreview, log_dirs: Directories) -> ChangeRow:
+def _row(change: ChangePreview, log_dirs: Directories, partial: str | None) -> ChangeRow:
     named = {str(r): log_dirs[change.tp, r] for r in change.target if (change.tp, r) in log_dirs}
     return ChangeRow(
         *change.tp,
@@ -232,4 +241,5 @@ def _row(change: ChangePreview, log_dirs: Directories) -> ChangeRow:
         change.new_leader,
         known(change.bytes),
         named,
+        partial,
     )

@@ -180,7 +180,7 @@ def needs_in_words(needs: PlanNeeds) -> str:
     return ", ".join(parts)
 
 
-def checked(name: str, needs: PlanNeeds | None, status: RolloutRow | None = None) -> View:
-    """Return the view of a dry run."""
+def checked(name: str, needs: PlanNeeds | None, status: RolloutRow | None = None, partial: str | None = None) -> View:
+    """Return the view of a dry run; `partial` says what is hidden from the user."""
     words = [] if needs is None else [needs_in_words(needs)]
-    return View(ChangedRollout(name, "checked", needs, status), [*words, DRY_RUN])
+    return View(ChangedRollout(name, "checked", needs, status, partial), [*words, DRY_RUN])

@@ -117,10 +117,12 @@ class ChangedRollout(Struct):
     """The outcome of a command that changes a rollout, and the rollout afterwards: null if there is none.
 
     `started` and `ordered` are about rollouts that somebody else carries out, `over` and `interrupted` about those that
-    the command carries out itself. `exists` has been started before, and `checked` is the outcome of a dry run.
+    the command carries out itself. `exists` has been started before, and `checked` is the outcome of a dry run, where
+    `partial` says what is hidden from the user; null if nothing is.
     """
 
     rollout: str
     outcome: Literal["started", "exists", "ordered", "over", "interrupted", "removed", "nothing_to_move", "checked"]
     needs: PlanNeeds | None = None
     status: RolloutRow | None = None
+    partial: str | None = None

@@ -41,6 +41,8 @@ class Options:
     dry_run: bool
     replan: bool = False
     other_cluster: bool = False
+    partial: bool = False
+    """Whether the new plan may be one for the topics that are visible."""
     adapts: bool = False
     """Whether the throttle is changed by how brokers do; `throttle` is then the first one."""
 
@@ -138,6 +140,7 @@ _OPTIONS: Final = (
         help="Plan again from the state of now if partitions have changed, or the rollout was aborted.",
     ),
     other_cluster_option,
+    click.option("--partial", is_flag=True, help="With --replan: plan also if topics are hidden from you."),
     click.option("--ignore-room", is_flag=True, help="Begin even if the plan does not seem to fit the disks."),
     click.option("--no-elect", is_flag=True, help="Do not elect preferred leaders at the end."),
     click.option("--dry-run", is_flag=True, help="Only check the plan, and show what it needs."),
@@ -197,11 +200,14 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
         dry_run: bool,
         replan: bool,
         other_cluster: bool,
+        partial: bool,
         **more: object,
     ) -> T:
         if replan and (dry_run or skip_changed):
             other = "--dry-run" if dry_run else "--skip-changed"
             raise click.UsageError(f"--replan writes a new plan, and {other} does not go with it: use only one of them")
+        if partial and not replan:
+            raise click.UsageError("--partial is about the new plan of --replan: use both of them, or none")
         limits = Limits(in_per_broker, out_per_broker, leaders_per_broker, in_flight, bytes_in_flight)
         options = Options(
             limits,
@@ -215,6 +221,7 @@ def run_options(command: Callable[..., T]) -> Callable[..., T]:
             dry_run=dry_run,
             replan=replan,
             other_cluster=other_cluster,
+            partial=partial,
             adapts=throttle == AUTO,
         )
         return command(options=options, **more)

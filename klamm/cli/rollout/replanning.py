@@ -6,8 +6,8 @@ has done can still be undone.
 
 from __future__ import annotations
 
+import functools
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -29,15 +29,18 @@ from klamm.cli.rollout.plan_files import Plan, PlanFiles
 from klamm.cli.streams import line_of
 
 
-def replanned(cluster: Cluster, files: PlanFiles, *, other_cluster: bool) -> bool:
-    """Plan again if that is necessary; return whether there is anything to move. Raises click.ClickException."""
+def replanned(cluster: Cluster, files: PlanFiles, *, other_cluster: bool, partial: bool) -> bool:
+    """Plan again if that is necessary; return whether there is anything to move.
+
+    Raises click.ClickException, also if topics are hidden unless a `partial` plan is accepted.
+    """
     made_from = MadeFrom.read(files.path)
     if not _is_needed(cluster, files, other_cluster=other_cluster):
         return True
     folder = files.path.resolve()
     with workplace(str(folder)) as place:
         new = place / "plan"
-        summary = plan_into(new, place, made_from.kind, made_from.options_on(cluster))
+        summary = plan_into(new, place, made_from.kind, made_from.options_on(cluster, partial=partial))
         print_report(summary, sys.stderr)
         if not summary.changed:
             return False
@@ -63,7 +66,7 @@ def _is_needed(cluster: Cluster, files: PlanFiles, *, other_cluster: bool) -> bo
     history.take(Journal(files.journal).read())
     if history.digest is not None:
         return history.state.phase is Phase.ABORTED
-    return cluster.ask_moves(partial(_has_changed, plan=files.read(), other_cluster=other_cluster))
+    return cluster.ask_moves(functools.partial(_has_changed, plan=files.read(), other_cluster=other_cluster))
 
 
 async def _has_changed(admin: MoveAdmin, plan: Plan, *, other_cluster: bool) -> bool:

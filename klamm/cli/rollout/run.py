@@ -50,7 +50,7 @@ def run(cluster: Cluster, plan: Path, options: Options) -> View:
             from klamm.cli.rollout.replanning import nothing_left, replanned
 
             with files.locked():
-                if not replanned(cluster, files, other_cluster=options.other_cluster):
+                if not replanned(cluster, files, other_cluster=options.other_cluster, partial=options.partial):
                     return nothing_left(str(plan))
         content = files.read()
         if not content.file.targets:
@@ -74,7 +74,7 @@ async def carry_out(
     started = await start(admin, plan, options, journal, history)
     if options.dry_run:
         status = None if history.digest is None else _report(name, plan, history).document
-        return checked(name, started.needs, status)
+        return checked(name, started.needs, status, started.partial)
     if started.needs is not None:
         click.echo(needs_in_words(started.needs), err=True)
     history.take(journal.read())

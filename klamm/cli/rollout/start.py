@@ -75,7 +75,7 @@ def start(cluster: Cluster, plan: Path, name: str | None, options: Options) -> V
         # Planning takes a while to import.
         from klamm.cli.rollout.replanning import nothing_left, replanned
 
-        if not replanned(cluster, files, other_cluster=options.other_cluster):
+        if not replanned(cluster, files, other_cluster=options.other_cluster, partial=options.partial):
             return nothing_left(name)
     content = files.read()
     if not content.file.targets:

@@ -39,6 +39,9 @@ class Start:
     needs: PlanNeeds | None
     """What the moves need that are left, None if they are not carried out but taken back."""
 
+    partial: str | None
+    """What is hidden from us, None if nothing is."""
+
 
 async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal, history: History) -> Start:
     """Return the moves of a plan once its rollout is in the journal; a dry run enters nothing there.
@@ -51,6 +54,9 @@ async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal
             "the plan has changed since its rollout began: restore it, or carry the other one out from another folder"
         )
     metadata = await admin.read_metadata(sorted({tp.topic for tp in plan.file.targets}))
+    partial = (await admin.visibility()).partial
+    if partial is not None:
+        click.echo(f"{partial}: pause conditions see no more", err=True)
     changed: dict[TopicPartition, str] = {}
     ids = Comparison()
     if history.digest is not None:
@@ -69,7 +75,7 @@ async def start(admin: MoveAdmin, plan: Plan, options: Options, journal: Journal
     needs = needs_of(left, states, options) if history.state.phase is Phase.RUNNING else None
     if history.digest is None and not options.dry_run:
         _enter(journal, plan, moves, metadata, changed, cluster_id)
-    return Start(moves, metadata, needs)
+    return Start(moves, metadata, needs, partial)
 
 
 async def require_same(admin: MoveAdmin, files: PlanFiles, plan: Plan, options: Options) -> None:

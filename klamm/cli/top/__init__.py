@@ -18,6 +18,7 @@ from klamm.cli.top.document import TopLook, document_of
 from klamm.cli.top.following import Following, Look
 from klamm.cli.top.plain import print_look
 from klamm.cli.top.rollouts import followed
+from klamm.cli.visibility import note
 
 _SHORTEST, _LONGEST = 0.2, 3600.0
 
@@ -65,7 +66,8 @@ def _require_terminal() -> None:
 
 def _print_once(look: Look, where: str, output: Format, *, headers: bool) -> None:
     if output.is_document:
-        show(View(document_of(look, where), ()), output)
+        document = document_of(look, where)
+        show(View(document, note(document.partial)), output)
     else:
         print_look(look, where, is_wide=output is Format.WIDE, headers=headers)
 

@@ -95,7 +95,7 @@ class TopRollout(Struct):
 
 
 class TopLook(Struct):
-    """A cluster at one moment."""
+    """A cluster at one moment. `partial` says what is hidden from the user; null if nothing is."""
 
     cluster: str
     at: Time
@@ -109,6 +109,7 @@ class TopLook(Struct):
     moves: list[TopMove]
     at_risk: list[TopRisk]
     rollouts: list[TopRollout]
+    partial: str | None = None
 
 
 def document_of(look: Look, where: str) -> TopLook:
@@ -130,6 +131,7 @@ def document_of(look: Look, where: str) -> TopLook:
         [_move(move) for move in sorted(reading.moves, key=lambda move: move.tp)],
         list(map(_risk, risks)),
         list(map(_rollout, look.rollouts)),
+        "; ".join(reading.lacking) or None,
     )
 
 

@@ -103,8 +103,10 @@ def counts(reading: Reading) -> list[Count]:
     """Return what there is, and how much of it is at risk."""
     cluster = reading.cluster
     found = [Count(counted(len(cluster.brokers), "broker")), Count(counted(cluster.partitions, "partition"))]
-    worries = list(_worries(reading))
-    found += worries or [Count("nothing at risk", Tone.GOOD)]
+    worries, is_partial = list(_worries(reading)), reading.visibility.lacking_topics is not None
+    found += worries or [Count("nothing visible is at risk") if is_partial else Count("nothing at risk", Tone.GOOD)]
+    if is_partial:
+        found.append(Count("some topics are hidden", Tone.WARNING))
     if cluster.under_min_isr == UNKNOWN:
         found.append(Count("min ISR unknown", Tone.FAINT))
     if cluster.topics_being_deleted > 0:
@@ -127,7 +129,7 @@ def _worries(reading: Reading) -> Iterator[Count]:
 def moving(reading: Reading) -> str:
     """Return how far all moves together are, in a line."""
     if not reading.moves:
-        return "nothing moves"
+        return "nothing moves" if reading.visibility.sees_moves else "moves are not known"
     parts = [f"{counted(len(reading.moves), 'move')} in flight"]
     copies = [copy for copy in map(Copying.by, reading.moves) if copy.left != UNKNOWN]
     if copies:

@@ -24,6 +24,8 @@ def print_look(look: Look, where: str, *, is_wide: bool = False, headers: bool =
     click.echo(f"{where}, {controller_of(look.reading)}, at {moment(look.at_ms)}")
     click.echo(", ".join(count.text for count in counts(look.reading)))
     click.echo(moving(look.reading))
+    for line in look.reading.lacking:
+        click.echo(line, err=True)
     for table in tables(look.reading, look.rollouts):
         if not table.rows and not (table.name == "Rollouts" and look.rollouts):
             continue

@@ -23,6 +23,7 @@ from controller.admin.cluster_admin import ClusterAdmin
 from controller.admin.least_isrs import least_isrs_in
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.reassignments import ReassignmentDescriptions
+from controller.admin.visibility import WHOLE, Visibility
 from klamm.cli.connect import Cluster
 from klamm.cli.rollout.described import report_of
 from klamm.cli.rollout.report import Report
@@ -62,6 +63,14 @@ class Reading:
     rollouts: tuple[Report, ...] = ()
     """Those that the controller carries out."""
 
+    visibility: Visibility = WHOLE
+    """The part of the cluster that we see."""
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """A line for each thing that is hidden from us."""
+        return self.visibility.lacking_counts(self.cluster.under_min_isr)
+
 
 class Reader(Protocol):
     """Reads one kind of cluster."""
@@ -75,7 +84,7 @@ async def open_reader(cluster: Cluster) -> AsyncIterator[Reader]:
     """Open a reader for the kind of the cluster. Raises as `Cluster.open_moves`."""
     async with cluster.open_moves() as admin:
         if isinstance(admin, AdminClient):
-            yield OwnReader(admin, Settings(partial(_least_of_own, cluster, admin)))
+            yield OwnReader(admin, Settings(partial(_least_of_own, cluster, admin)), Rights(admin.visibility))
         elif isinstance(admin, ClusterAdmin):
             yield _reader_of_kafka(admin)
         else:
@@ -88,7 +97,9 @@ def _reader_of_kafka(admin: ClusterAdmin) -> Reader:
     from controller.admin.kafka_summary import least_isrs
 
     assert isinstance(admin, KafkaAdmin), "there are no other clusters with all operations"
-    return KafkaReader(admin, Settings(partial(least_isrs, admin.cluster)))
+    return KafkaReader(
+        admin, Settings(partial(least_isrs, admin.cluster)), Rights(partial(admin.visibility, settings=True))
+    )
 
 
 @define
@@ -127,11 +138,28 @@ async def _least_isrs(admin: ClusterAdmin, topics: Collection[str]) -> Least:
 
 
 @define
+class Rights:
+    """The part of a cluster that we see, asked for again once a minute."""
+
+    _ask: Callable[[], Awaitable[Visibility]]
+    _known: Visibility | None = None
+    _until: float = 0.0
+
+    async def visibility(self) -> Visibility:
+        """Return what we see."""
+        if self._known is None or trio.current_time() >= self._until:
+            self._known = await self._ask()
+            self._until = trio.current_time() + _SETTINGS_SECONDS
+        return self._known
+
+
+@define
 class OwnReader:
     """Reads a cluster whose controller is ours."""
 
     _admin: AdminClient
     _settings: Settings
+    _rights: Rights
     _has_rollouts: bool = True
     """False under a controller of an earlier release, which carries out none."""
 
@@ -140,10 +168,13 @@ class OwnReader:
         cluster = await self._admin.describe_cluster()
         moves = await self._admin.describe_reassignments() if cluster.being_reassigned else _NO_MOVES
         partitions: tuple[PartitionState, ...] = ()
+        visibility = WHOLE
         if cluster.offline or cluster.under_replicated or cluster.under_min_isr:
             partitions = (await self._admin.read_metadata()).partitions
+            visibility = await self._rights.visibility()
         least = await self._settings.of({state.topic for state in partitions})
-        return evolve(_reading(cluster, moves, partitions, least), rollouts=await self._rollouts())
+        reading = _reading(cluster, moves, partitions, least)
+        return evolve(reading, rollouts=await self._rollouts(), visibility=visibility)
 
     async def _rollouts(self) -> tuple[Report, ...]:
         if not self._has_rollouts:
@@ -161,16 +192,21 @@ class KafkaReader:
 
     _admin: KafkaAdmin
     _settings: Settings
+    _rights: Rights
 
     async def look(self) -> Reading:
         """Return the cluster as its brokers tell it."""
         from controller.admin.kafka_summary import controller_of
 
         found = await self._admin.read_metadata()
+        visibility = await self._rights.visibility()
         controller, epoch = await controller_of(self._admin.cluster, found)
         least = await self._settings.of({state.topic for state in found.partitions})
         counts = _counted(replace(found, controller=controller, controller_epoch=epoch), least)
-        return _reading(counts, await _moves_of(self._admin, found), found.partitions, least)
+        if not visibility.sees_moves:
+            counts = replace(counts, being_reassigned=UNKNOWN)
+        reading = _reading(counts, await _moves_of(self._admin, found), found.partitions, least)
+        return evolve(reading, visibility=visibility)
 
 
 @frozen

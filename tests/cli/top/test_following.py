@@ -14,11 +14,12 @@ from trio.testing import MockClock
 
 from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.reassignments import ReassignmentDescriptions
+from controller.admin.visibility import WHOLE, Visibility
 from klamm.cli.connect import Cluster
 from klamm.cli.rollout.report import Report
 from klamm.cli.top.facts import Risk, at_risk
 from klamm.cli.top.following import Following, Look
-from klamm.cli.top.reading import OwnReader, Reader, Reading, Settings, ZnodeReader
+from klamm.cli.top.reading import OwnReader, Reader, Reading, Rights, Settings, ZnodeReader
 from tests.cli.top.readings import busy, cluster, counted, look, rollout
 from transport.messages import UNKNOWN, DescribeClusterResponse, MetadataResponse, RolloutDescription, RolloutSettings
 from transport.network import TcpNetwork
@@ -113,6 +114,7 @@ class Counted:
     cluster: DescribeClusterResponse
     asked: Counter[str] = field(factory=Counter)
     rollouts: tuple[RolloutDescription, ...] = ()
+    seen: Visibility = WHOLE
 
     async def describe_cluster(self) -> DescribeClusterResponse:
         self.asked["cluster"] += 1
@@ -128,6 +130,10 @@ class Counted:
             raise UnsupportedApi("it has none")
         return self.rollouts
 
+    async def visibility(self) -> Visibility:
+        self.asked["visibility"] += 1
+        return self.seen
+
     async def read_metadata(self) -> MetadataResponse:
         self.asked["partitions"] += 1
         brokers = tuple(broker.endpoint for broker in self.cluster.brokers)
@@ -141,7 +147,7 @@ async def asked(counts: dict[str, int], looks: int) -> dict[str, int]:
         admin.asked["settings"] += 1
         return dict.fromkeys(topics, 2)
 
-    reader = OwnReader(cast("Any", admin), Settings(ask))
+    reader = OwnReader(cast("Any", admin), Settings(ask), Rights(admin.visibility))
     for _ in range(looks):
         await reader.look()
         await trio.sleep(2)
@@ -153,8 +159,8 @@ async def asked(counts: dict[str, int], looks: int) -> dict[str, int]:
     [
         ({}, {"cluster": 31, "rollouts": 1}),
         ({"being_reassigned": 1}, {"cluster": 31, "moves": 31, "rollouts": 1}),
-        ({"under_replicated": 1}, {"cluster": 31, "partitions": 31, "settings": 2, "rollouts": 1}),
-        ({"offline": 1}, {"cluster": 31, "partitions": 31, "settings": 2, "rollouts": 1}),
+        ({"under_replicated": 1}, {"cluster": 31, "partitions": 31, "settings": 2, "visibility": 2, "rollouts": 1}),
+        ({"offline": 1}, {"cluster": 31, "partitions": 31, "settings": 2, "visibility": 2, "rollouts": 1}),
     ],
     ids=["at rest", "moving", "at risk", "offline"],
 )
@@ -169,7 +175,8 @@ async def test_a_controller_is_asked_for_no_more_than_there_is_and_once_for_what
 async def test_rollouts_of_the_controller_come_before_those_of_plans(autojump_clock: MockClock) -> None:  # noqa: ARG001
     counts = (("done", 3), ("pending", 4))
     told = RolloutDescription("big", "d", "running", (), "", 0, RolloutSettings(), 0, "me", 7, counts)
-    reading = await OwnReader(cast("Any", Counted(cluster(), rollouts=(told,))), Settings(no_settings)).look()
+    admin = Counted(cluster(), rollouts=(told,))
+    reading = await OwnReader(cast("Any", admin), Settings(no_settings), Rights(admin.visibility)).look()
     shown = look(reading, rollout(done=1)).rollouts
     assert [(one.name, one.total) for one in shown if isinstance(one, Report)] == [("big", 7), ("plan", 1)]
 

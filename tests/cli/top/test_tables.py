@@ -7,6 +7,7 @@ from attrs import evolve
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from controller.admin.visibility import Visibility
 from controller.rollout.states import Happening, RolloutState
 from klamm.cli.top.board import BAR_CELLS, MOST_AT_RISK, tables
 from klamm.cli.top.facts import at_risk, counts, moving
@@ -136,6 +137,13 @@ def test_counts_name_only_what_is_at_risk() -> None:
     ]  # fmt: skip
     assert [one.text for one in counts(Reading(cluster()))][2:] == ["nothing at risk"]
     assert [one.text for one in counts(Reading(counted({"under_min_isr": UNKNOWN})))][-1] == "min ISR unknown"
+
+
+def test_counts_of_a_part_do_not_say_that_nothing_is_at_risk() -> None:
+    seen = Reading(cluster(), visibility=Visibility(sees_all_topics=False, sees_moves=False))
+    assert [one.text for one in counts(seen)][2:] == ["nothing visible is at risk", "some topics are hidden"]
+    assert moving(seen) == "moves are not known"
+    assert [one.text for one in counts(evolve(busy(), visibility=seen.visibility))][-1] == "some topics are hidden"
 
 
 def test_all_moves_together_are_one_line() -> None:

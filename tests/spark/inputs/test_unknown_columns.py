@@ -36,8 +36,8 @@ NEAREST_LOAD = "column 'size' is unknown: did you mean bytes? Known are topic, p
 NEAREST_STATE = "column 'State' is unknown: did you mean state? Known are id, rack, capacity, disk, state"
 NEAREST_RACK = NEAREST_STATE.replace("State", "racks").replace("state?", "rack?")
 PLAN = (
-    "this is a plan written by `klamm plan`, not a cluster: a snapshot has the columns topic, partition, replicas, "
-    "removing_replicas, leader, min_insync_replicas"
+    "this is a plan written by `klamm plan`, not a cluster: a snapshot has the columns topic, partition, topic_id, "
+    "replicas, removing_replicas, leader, min_insync_replicas"
 )
 TABLE = "a table of brokers has the columns id, rack, capacity, disk, state"
 NEAREST_LEADER = "column 'Leader' is unknown: did you mean leader? Known are " + PLAN.partition("columns ")[2]
