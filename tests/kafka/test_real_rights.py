@@ -21,6 +21,7 @@ from tests.kafka import jars
 from tests.kafka.cluster_security import AUTHORIZER, MODULES, password_of, write_properties
 from tests.kafka.kraft_cluster import RELEASE, kraft_cluster
 from tests.kafka.real_brokers import real_broker
+from tests.kafka.real_cluster import until
 from tests.kafka.releases import require_jars
 from tests.kafka.rights_matrix import USERS, cells, run_row
 from transport import addresses
@@ -102,8 +103,20 @@ async def node(request: pytest.FixtureRequest, zookeeper: str, tmp_path: Path) -
     require_jars(request.param)
     port = free_port()
     async with KINDS[request.param](zookeeper, tmp_path, port) as bootstrap:
+        await until_led(bootstrap)
         await trio.to_thread.run_sync(prepare, bootstrap)
         yield Guarded(bootstrap, f"{HOST}:{port}", tmp_path)
+
+
+async def until_led(bootstrap: str) -> None:
+    """Wait until the node names the controller: librdkafka looks again for one only after minutes."""
+    async with open_admin(bootstrap=addresses.parse_list(bootstrap)) as admin:
+
+        async def is_led() -> bool:
+            found = await admin.read_metadata(())
+            return found.controller is not None and bool(found.brokers)
+
+        await until(is_led)
 
 
 def prepare(bootstrap: str) -> None:
