@@ -9,13 +9,18 @@ import click
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import waits_for
+from controller.admin.reassignments import ReassignmentDescriptions
+from controller.admin.visibility import Visibility
 from klamm.cli.connect import Cluster, cluster_options
 from klamm.cli.formats import Table, Time, View, known, output_options, seconds_of, time_of
 from klamm.cli.output import known_leader
 from klamm.cli.reassignment.naming import Naming, naming_options
 from klamm.cli.running import is_given
 from klamm.cli.units import duration, moment, rate, size
+from klamm.cli.visibility import note
+from transport.acls import Operation, needs
 from transport.host import Host
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
 
@@ -36,6 +41,12 @@ class MoveRow(Struct):
     start_time: Time | None
 
 
+class ListedMove(MoveRow):
+    """A move in progress. `partial` says what the list lacks because topics are hidden; null for a complete one."""
+
+    partial: str | None = None
+
+
 class ReplicaRow(Struct):
     """How far a replica is. The throttle is in bytes per second, null without one or if it is not known."""
 
@@ -51,7 +62,8 @@ class ReplicaRow(Struct):
 class DescribedMove(MoveRow):
     """A move in progress, and how far it is. Rates and throttles are in bytes per second; null stands for no throttle.
 
-    `stalled_since` is null if the move is not stalled.
+    `stalled_since` is null if the move is not stalled. `partial` says what the list lacks because topics are hidden;
+    null for a complete one.
     """
 
     new_replicas: tuple[int, ...]
@@ -61,18 +73,19 @@ class DescribedMove(MoveRow):
     stalled_since: Time | None
     leader_throttle: int | None
     progress: list[ReplicaRow]
+    partial: str | None = None
 
 
 @click.command(name="list")
 @naming_options
-@output_options(list[MoveRow], watch=True)
+@output_options(list[ListedMove], watch=True)
 @cluster_options
 def list_(cluster: Cluster, naming: Naming) -> View:
     """List the moves in progress."""
-    found = _in_progress(cluster, naming)
-    rows = list(map(_row, found))
+    found, partial = _in_progress(cluster, naming)
+    rows = [ListedMove(**asdict(_row(move)), partial=partial) for move in found]
     if not found:
-        return View(rows, [naming.nothing])
+        return View(rows, [naming.nothing, *note(partial)])
     cells = [
         (
             *(str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr),
@@ -80,7 +93,7 @@ def list_(cluster: Cluster, naming: Naming) -> View:
         )
         for m in found
     ]
-    return View(rows, [Table(_LIST_COLUMNS, cells, wide=("leader", "waits for"))])
+    return View(rows, [Table(_LIST_COLUMNS, cells, wide=("leader", "waits for")), *note(partial)])
 
 
 @click.command()
@@ -89,20 +102,29 @@ def list_(cluster: Cluster, naming: Naming) -> View:
 @cluster_options
 def describe(cluster: Cluster, naming: Naming) -> View:
     """Show the progress of moves. This includes what they wait for, and whether they are stalled."""
-    found = _in_progress(cluster, naming)
+    found, partial = _in_progress(cluster, naming)
     # A move that is watched may end; a pattern may match none.
     is_named = naming.topic is not None and not naming.is_pattern
     if is_named and not found and not is_given("watch"):
         raise click.ClickException(f"{naming.nothing}: see `klamm reassignment list`")
-    rows = list(map(_described, found))
+    rows = [_described(move, partial) for move in found]
     if not found:
-        return View(rows, [naming.nothing], is_over=is_named)
-    return View(rows, list(_parts(found, Host().now_ms())))
+        return View(rows, [naming.nothing, *note(partial)], is_over=is_named)
+    return View(rows, [*_parts(found, Host().now_ms()), *note(partial)])
 
 
-def _in_progress(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
-    found = cluster.ask_moves(lambda admin: admin.describe_reassignments())
-    return sorted((move for move in found.values() if naming.has(move.tp)), key=lambda move: move.tp)
+def _in_progress(cluster: Cluster, naming: Naming) -> tuple[list[ReassignmentDescription], str | None]:
+    """Return the moves that are named, and what the list lacks. Raises click.ClickException for a hidden topic."""
+    named = {} if naming.topic is None or naming.is_pattern else {naming.topic: 1}
+
+    async def work(admin: MoveAdmin) -> tuple[ReassignmentDescriptions, Visibility]:
+        return await admin.describe_reassignments(), await admin.visibility(named)
+
+    found, visibility = cluster.ask_moves(work)
+    for topic in visibility.hidden:
+        raise click.ClickException(f"topic {topic} is hidden: {needs(Operation.DESCRIBE, topic)}")
+    moves = sorted((move for move in found.values() if naming.has(move.tp)), key=lambda move: move.tp)
+    return moves, None if named else visibility.lacking_topics
 
 
 def _started(move: ReassignmentDescription) -> str:
@@ -114,7 +136,7 @@ def _row(move: ReassignmentDescription) -> MoveRow:
     return MoveRow(*move.tp, *of_replicas, known_leader(move.leader), move.isr, time_of(move.start_time_ms))
 
 
-def _described(move: ReassignmentDescription) -> DescribedMove:
+def _described(move: ReassignmentDescription, partial: str | None) -> DescribedMove:
     """Return a description with null for unknown values and for a throttle that is not set."""
     return DescribedMove(
         **asdict(_row(move)),
@@ -125,6 +147,7 @@ def _described(move: ReassignmentDescription) -> DescribedMove:
         stalled_since=time_of(move.stalled_since_ms),
         leader_throttle=_throttle(move.leader_throttle),
         progress=list(map(_replica, move.progress)),
+        partial=partial,
     )
 
 
