@@ -234,6 +234,9 @@ async def test_topics_that_may_not_be_described_are_left_out_of_all_and_refused_
         assert [state.topic for state in (await admin.read_metadata()).partitions] == ["mine", "mine-too"]
         with pytest.raises(ApiError, match="client 'admin' needs Describe on topic yours"):
             await admin.read_metadata(["mine", "yours"])
+        seen = await admin.visibility({"yours": 3, "mine": 1})
+        assert (seen.sees_all_topics, seen.hidden) == (False, {"yours": 3})
+        assert "our principal needs Describe on all topics" in (seen.partial or "")
 
 
 async def service_topics(service: ControllerService) -> MetadataResponse:

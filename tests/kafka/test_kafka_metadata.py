@@ -10,6 +10,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from controller.admin.visibility import PROBE
 from controller.node import kafka_metadata
 from controller.node.service import ControllerService
 from tests.kafka.scripted_broker import HOST, ScriptedBroker, protocol, scripted_brokers
@@ -128,6 +129,10 @@ async def test_what_a_client_may_not_describe_is_hidden(controllers: Controllers
         told = await metadata(client, "secret", "orders", include_topic_authorized_operations=True)
         assert {topic.name: topic.error_code for topic in told.topics} == {"orders": 0, "secret": 29}
         assert told.topics[0] == MetadataResponseTopic(29, "secret")
+        # A name of no topic tells a client whether it may describe all topics.
+        assert [topic.error_code for topic in (await metadata(client, PROBE)).topics] == [3]
+        denied.add((Operation.DESCRIBE, PROBE))
+        assert [topic.error_code for topic in (await metadata(client, PROBE)).topics] == [29]
         by_id = kafka.MetadataRequest((Asked(topic_id, None),), allow_auto_topic_creation=False)
         told = await client.send(by_id, kafka.MetadataResponse, 12)
         assert told.topics == (MetadataResponseTopic(29, None, topic_id),)
