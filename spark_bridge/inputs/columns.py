@@ -141,7 +141,7 @@ _OF_PARTITIONS = (
 )
 
 _OF_THE_DUMP = frozenset(
-    {"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state", "failed_replicas"}
+    {"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state", "failed_replicas", "partial"}
 )
 """The other columns of partitions that `klamm state dump` and `klamm topic describe` write."""
 

@@ -61,12 +61,13 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
         "controller_epoch": 1,
         "partition_state": "OnlinePartition",
         "failed_replicas": [],
+        "partial": None,
     }
     assert await klamm("consume", "orders") == "first\nsecond\n"
     assert await klamm("reassignment", "list") == "no reassignment is in progress\n"
-    listed = {"topic": "orders", "partitions": 1, "replicas": 3, "marked_for_deletion": False}
+    listed = {"topic": "orders", "partitions": 1, "replicas": 3, "marked_for_deletion": False, "partial": None}
     assert json.loads(await klamm("topic", "list", "-o", "json")) == [listed]
-    lines = ("- topic: orders", "  partitions: 1", "  replicas: 3", "  marked_for_deletion: false\n")
+    lines = ("- topic: orders", "  partitions: 1", "  replicas: 3", "  marked_for_deletion: false", "  partial: null\n")
     assert await klamm("topic", "list", "-o", "yaml") == "\n".join(lines)
     brokers = json.loads(await klamm("broker", "list", "-o", "json"))
     assert [(broker["id"], broker["leaders"], broker["replicas"]) for broker in brokers] == [
