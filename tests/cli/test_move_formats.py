@@ -181,7 +181,7 @@ async def test_orders_to_a_controller_are_tried_and_are_documents(place: Rollout
     tried = await document(place, "rollout", "remove", "monday", "--dry-run")
     assert (tried["outcome"], tried["status"]["state"]) == ("checked", "aborted")
     removed = await document(place, "rollout", "remove", "monday")
-    assert removed == {"rollout": "monday", "outcome": "removed", "needs": None, "status": None}
+    assert removed == {"rollout": "monday", "outcome": "removed", "needs": None, "status": None, "partial": None}
 
 
 async def test_a_run_from_outside_is_one_document_and_its_orders_are_tried(place: RolloutPlace) -> None:
