@@ -27,7 +27,7 @@ async def dump(store: ReadableStore) -> dict[str, Any]:
     """Read everything into one JSON value: controller, brokers, partitions, requests, and undecodable znodes."""
     partitions: Rows = []
     others = await dump_in_parts(store, partitions.extend)
-    head = {name: others[name] for name in HEAD if name in others}
+    head: dict[str, Any] = {name: others[name] for name in HEAD if name in others}
     return {**head, "partitions": partitions, **others}
 
 
