@@ -90,7 +90,10 @@ def test_a_file_may_name_orders_for_some_and_leave_others_to_a_plain_election(tm
     assert read_wanted(file) == Wanted((TopicPartition("orders", 1), TopicPartition("orders", 2)), orders)
 
 
-async def test_a_dry_run_foresees_refusals_and_ends_as_the_election_does(tmp_path: Path) -> None:
+async def test_a_dry_run_foresees_refusals_and_ends_as_the_election_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     async with task_cluster(tmp_path, auto_leader_rebalance_enable=False) as cluster:
         bootstrap = await bootstrap_of(cluster.store)
         klamm = Shell(bootstrap)

@@ -342,7 +342,7 @@ async def test_a_broker_that_refuses_keeps_its_partition_from_moving(tmp_path: P
         script(nodes, on_2=Directories(refuses=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
         text = await told(nodes, "execute", named(tmp_path, "any", "/b"), code=1)
         asked = {type(one) for node in nodes.nodes.values() for one in node.asked}
-    assert "orders-0: refused: no log directory: broker 2: not permitted for this cluster" in text
+    assert "orders-0: refused: no log directory: broker 2: our principal needs Alter on the cluster" in text
     assert kafka.AlterPartitionReassignmentsRequest not in asked
 
 

@@ -366,7 +366,7 @@ async def test_a_cancel_tells_of_another_order_of_the_replicas(tmp_path: Path, *
     lines = said.splitlines()
     order = "not in their order before, [2, 1]" if is_recorded else "perhaps in another order than before"
     assert f"orders-0: cancelled, has replicas [1, 2], {order}" in lines
-    refusal = "orders-0: the order [2, 1] is not restored: not permitted for this cluster"
+    refusal = "orders-0: the order [2, 1] is not restored: our principal needs Alter on the cluster"
     assert (refusal in lines) is is_recorded
 
 
